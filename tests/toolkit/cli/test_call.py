@@ -1,0 +1,142 @@
+"""`toolkit call`, as a person or a script meets it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolkit.cli.call import parse_pairs
+
+
+def toolkit(
+    *argv: str, cwd: Path, stdin: str = "", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "toolkit.cli", *argv],
+        cwd=cwd,
+        input=stdin,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_read_prints_what_a_model_would_see(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    done = toolkit("call", "read", "path=a.txt", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\ntwo\n", "")
+
+
+def test_an_error_result_exits_1_and_says_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "main.py").touch()
+    done = toolkit("call", "read", "path=mian.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "mian.py" in done.stdout
+    assert "main.py" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_json_output_is_the_whole_message(tmp_path: Path) -> None:
+    done = toolkit("call", "bash", "command=exit 3", "--format", "json", cwd=tmp_path)
+    message = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert message["role"] == "toolResult"
+    assert message["isError"] is True
+    assert message["structuredContent"]["exit_code"] == 3
+
+
+def test_numbers_and_booleans_are_read_by_the_schema(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a.c\nabc\n")
+    done = toolkit("call", "grep", "pattern=a.c", "literal=true", "limit=5", "path=.", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "a.txt:1: a.c" in done.stdout
+    assert "abc" not in done.stdout
+
+
+def test_a_pair_wins_over_the_object_of_args(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    done = toolkit(
+        "call",
+        "read",
+        "offset=2",
+        "--args",
+        '{"path": "a.txt", "offset": 1, "limit": 1}',
+        cwd=tmp_path,
+    )
+    assert done.stdout.startswith("two\n")
+
+
+def test_an_edit_goes_through_a_json_pair(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    edits = json.dumps([{"old_text": "one", "new_text": "two"}])
+    done = toolkit("call", "edit", "path=a.txt", f"edits={edits}", cwd=tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["call", "read", "path"], "KEY=VALUE"),
+        (["call", "read", "--args", "{"], "not JSON"),
+        (["call", "read", "--args", "[1]"], "JSON object"),
+        (["call", "read", "path=a", "--on", "nowhere:"], "local:"),
+        (["call", "read", "path=a", "--format", "xml"], "xml"),
+        (["call"], "TOOL"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_usage_faults_exit_2_and_say_what_would_be_right(
+    argv: list[str], says: str, tmp_path: Path
+) -> None:
+    done = toolkit(*argv, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_tool_is_an_error_that_lists_the_tools(tmp_path: Path) -> None:
+    done = toolkit("call", "Reed", "path=a", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "read" in done.stdout
+
+
+def test_cwd_is_where_relative_paths_start(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.txt").write_text("below\n")
+    done = toolkit("call", "read", "path=a.txt", "--cwd", str(tmp_path / "sub"), cwd=tmp_path)
+    assert done.stdout == "below\n"
+
+
+def test_memory_works_on_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("kept\n")
+    done = toolkit(
+        "call", "write", "path=a.txt", "content=changed", "--on", f"memory:{tmp_path}", cwd=tmp_path
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "a.txt").read_text() == "kept\n"
+
+
+def test_secrets_of_the_host_do_not_reach_a_command(tmp_path: Path) -> None:
+    done = toolkit("call", "bash", "command=env", cwd=tmp_path, env={"X_API_KEY": "s3cr3t-77"})
+    assert done.returncode == 0
+    assert "PATH=" in done.stdout
+    assert "s3cr3t-77" not in done.stdout
+
+
+def test_pairs_without_a_schema_are_text() -> None:
+    assert parse_pairs(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+
+
+def test_help_is_short_and_names_the_commands(tmp_path: Path) -> None:
+    done = toolkit("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for command in ("call", "run", "demo"):
+        assert command in done.stdout
+    assert len(done.stdout.splitlines()) < 40
