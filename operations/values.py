@@ -271,8 +271,10 @@ class GrepResult:
     Attributes:
         matches: At most `limit` matching lines.
         more: True when at least one further line matches.
-        files_searched: Text files that were looked at; None where the search ended early.
-        binary_skipped: Files left out since they hold NUL bytes; at least this many when `more`.
+        files_searched: Files that were looked at, less `binary_skipped`; None where the search
+            ended early.
+        binary_skipped: Files that match but are left out since they hold NUL bytes; at least this
+            many when `more`.
         unreadable: Paths relative to the query's path that could not be read, sorted, at most 20.
         unreadable_total: How many there were.
         engine: "rg", "python" or another name of what did the work.

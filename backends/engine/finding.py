@@ -1,0 +1,113 @@
+"""Find names by glob."""
+
+import posixpath
+
+from backends.engine.glob import compile_glob
+from backends.engine.pace import Clock, in_parts
+from backends.engine.walk import Unreadable, walk
+
+_CHECK_EVERY = 256
+#: Bounds of the second look, into ignored folders, for a name that was found nowhere else.
+_MOST_FOLDERS = 10000
+_MOST_ENTRIES = 200000
+
+
+def find(tree, query, emit, cancelled=None):
+    """Find names below a tree; return the summary (see GlobResult for its keys).
+
+    Args:
+        tree: See walk.py.
+        query: "pattern", "limit", "timeout_s".
+        emit: Called with parts: {"seen", "found"} now and then, in the end {"paths": [bytes]} in
+            order, folders ending with "/".
+        cancelled: Function that returns true when nobody wants the result any more.
+
+    Raises:
+        Fault: "invalid_pattern", "search_timeout" or "cancelled".
+        OSError: The root cannot be read.
+    """
+    return _Find(tree, query, emit, cancelled).run()
+
+
+def _size(path):
+    return len(path) + 5
+
+
+class _Find:
+    def __init__(self, tree, query, emit, cancelled):
+        self._tree = tree
+        self._glob = compile_glob(query["pattern"])
+        self._limit = query.get("limit", 1000)
+        self._clock = Clock(query.get("timeout_s"), cancelled)
+        self._emit = emit
+        self._unreadable = Unreadable()
+        self._found = []
+        self._ignored = 0
+        self._ignored_folders = []
+
+    def run(self):
+        self._walk()
+        if not self._found and not self._ignored and self._glob.literal is not None:
+            self._ignored = self._below_ignored()
+        for part in in_parts(self._found[: self._limit], _size):
+            self._emit({"paths": part})
+        return {
+            "more": len(self._found) > self._limit,
+            "ignored": 0 if self._found else self._ignored,
+            "unreadable": self._unreadable.paths,
+            "unreadable_total": self._unreadable.total,
+        }
+
+    def _walk(self):
+        match = self._glob.match
+        may_hold = self._glob.may_hold if self._glob.anchored else None
+        entries = walk(self._tree, self._unreadable, may_hold, self._note_ignored)
+        for seen, (path, kind) in enumerate(entries):
+            is_directory = kind == "directory"
+            if match(path[:-1] if is_directory else path, is_directory):
+                self._found.append(path)
+                if len(self._found) > self._limit:
+                    return
+            if seen % _CHECK_EVERY == 0:
+                self._clock.check()
+                if seen and self._clock.news():
+                    self._emit({"seen": seen, "found": len(self._found)})
+
+    def _note_ignored(self, path, kind):
+        if self._found:
+            return
+        is_directory = kind == "directory"
+        bare = path[:-1] if is_directory else path
+        self._ignored += self._glob.match(bare, is_directory)
+        is_git = bare == b".git" or bare.endswith(b"/.git")
+        if is_directory and not is_git and len(self._ignored_folders) < _MOST_FOLDERS:
+            self._ignored_folders.append(bare)
+
+    def _below_ignored(self):
+        """Return how often a pattern without wildcards fits in folders that are ignored."""
+        if self._glob.anchored:
+            folder = posixpath.dirname(self._glob.literal)
+            if any((folder + b"/").startswith(top + b"/") for top in self._ignored_folders):
+                return sum(1 for fits, _ in self._scan(folder) if fits)
+            return 0
+        count = seen = 0
+        folders = self._ignored_folders[::-1]
+        while folders and seen < _MOST_ENTRIES:
+            self._clock.check()
+            for fits, folder in self._scan(folders.pop()):
+                seen += 1
+                count += fits
+                if folder is not None:
+                    folders.append(folder)
+        return count
+
+    def _scan(self, folder):
+        """Yield (whether it fits, its path if it is a folder) of what an ignored folder holds."""
+        try:
+            entries = self._tree.scan(folder)
+        except OSError:
+            return
+        for name, kind in entries:
+            path = folder + b"/" + name
+            is_directory = kind == "directory"
+            yield self._glob.match(path, is_directory), path if is_directory else None

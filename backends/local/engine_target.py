@@ -1,0 +1,72 @@
+"""This machine reached as a remote one is: every operation through frames, over a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from backends.local.env import child_environment
+from backends.remote import bootstrap
+from backends.remote.backend import RemoteBackend
+from backends.remote.channel import Channel, OpenChannel
+from backends.remote.pipe import open_pipe
+
+__all__ = ["EngineBackend", "absolute", "engine_opener"]
+
+
+def absolute(cwd: str | None) -> str:
+    """Return an absolute working folder; None is the current one, `~` the user's home."""
+    return os.path.abspath(os.path.expanduser(cwd or "."))
+
+
+class EngineBackend(RemoteBackend):
+    """A RemoteBackend whose engine is a child process; for tests of everything remote.
+
+    Args:
+        cwd: The folder that tools work in; None for the current one.
+        env: Variables for every command, on top of those that pass.
+        inherit_env: Pass all of our environment on, not only what a shell needs.
+        login_env: Start from the environment of a login shell.
+        lease_s: See `RemoteBackend`.
+        settings: See `RemoteBackend`.
+    """
+
+    def __init__(
+        self,
+        cwd: str | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        login_env: bool = False,
+        lease_s: float | None = 30.0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            engine_opener(inherit_env=inherit_env, login_env=login_env),
+            target="engine:",
+            cwd=absolute(cwd),
+            env=env,
+            lease_s=lease_s,
+            settings=settings,
+        )
+
+
+def engine_opener(*, inherit_env: bool, login_env: bool) -> OpenChannel:
+    """Return what opens a channel to an engine on this machine.
+
+    Args:
+        inherit_env: Pass all of our environment on, not only what a shell needs.
+        login_env: Start from the environment of a login shell.
+    """
+    argv = bootstrap.argv(sys.executable)
+
+    async def open_channel() -> Channel:
+        env = child_environment(os.environ, inherit=inherit_env)
+        if not login_env:
+            return await open_pipe(argv, env=env)
+        shell = env.get("SHELL", "/bin/sh")
+        return await open_pipe([shell, "-l", "-c", 'exec "$@"', shell, *argv], env=env)
+
+    return open_channel

@@ -1,0 +1,1 @@
+"""The engine on the far side of a byte channel."""
