@@ -1,0 +1,126 @@
+"""Any program that runs another somewhere (`sudo -n -u other`, `chroot DIR`) as a channel."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import anyio
+
+from backends.command.environment import program_environment
+from backends.remote import bootstrap
+from backends.remote.backend import RemoteBackend
+from backends.remote.channel import Channel, ChannelClosed
+from backends.remote.pipe import PipeChannel, open_pipe
+from operations import BackendUnavailable
+
+__all__ = ["CommandBackend"]
+
+#: What the shell prints once it has read its one line, and so reads nothing of what comes next.
+_MARK = b"remotehands: ready\n"
+_MAX_NOISE = 1 << 20
+#: Before the engine is there nothing has to be settled.
+_CLOSE_S = 0.5
+
+
+class CommandBackend(RemoteBackend):
+    """A RemoteBackend behind a program that runs another one wherever it leads.
+
+    The program gets one more argument, `/bin/sh`, and everything else goes through that shell's
+    stdin. So it makes no difference whether the program takes a command line (`sh -c`), an argv
+    (`chroot DIR`, `podman exec -i C`, `sudo -n -u other`), or joins its arguments for a login
+    shell (`ssh host`). It must give a plain stdin and stdout: no terminal, no question.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: The folder that tools work in, on the target; None for the home folder there, or
+            "/" where there is none.
+        env: Variables for every command, on top of the target's own.
+        inherit_env: Give the program all of our environment, not only what a shell and the usual
+            programs need (see `backends.command.environment`).
+        lease_s: See `RemoteBackend`.
+        connect_timeout_s: Seconds until a shell, and then the engine, counts as not coming.
+        settings: See `RemoteBackend`.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        lease_s: float | None = 30.0,
+        connect_timeout_s: float = 30.0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not argv:
+            raise ValueError("the program is missing, as in ['sudo', '-n', '-u', 'other']")
+        self._argv = list(argv)
+        self._inherit_env = inherit_env
+        self._timeout_s = connect_timeout_s
+        self._target = f"command:{shlex.join(argv)}"
+        super().__init__(
+            self._open,
+            target=self._target,
+            cwd=cwd or "/",
+            env=env,
+            lease_s=lease_s,
+            connect_timeout_s=connect_timeout_s,
+            settings=settings,
+        )
+        self._cwd_is_home = cwd is None
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        try:
+            if self._cwd_is_home and self.facts is not None:
+                # A home folder that is only a name (user nobody's) is none to work in.
+                home = self.facts.home
+                self.cwd = home if await self.exists(home) else "/"
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def _open(self) -> Channel:
+        env = program_environment(os.environ, inherit=self._inherit_env)
+        try:
+            channel = await open_pipe([*self._argv, "/bin/sh"], env=env)
+        except OSError as error:
+            reason = f"{self._argv[0]} cannot be started: {error.strerror or error}"
+            raise BackendUnavailable(self._target, reason) from error
+        try:
+            with anyio.fail_after(self._timeout_s):
+                await self._hand_over(channel)
+        except BaseException as error:
+            with anyio.move_on_after(_CLOSE_S, shield=True):
+                await channel.close()
+            if isinstance(error, TimeoutError):
+                reason = f"it gave no shell within {self._timeout_s:g} seconds"
+                raise BackendUnavailable(self._target, reason) from error
+            raise
+        return channel
+
+    async def _hand_over(self, channel: PipeChannel) -> None:
+        """Have the shell become what waits for the engine; wait until it reads no more.
+
+        A shell reads its script in blocks: what came too early would be lost in it.
+        """
+        line = f"printf '%s\\n' {shlex.quote(_MARK.decode().strip())}; {bootstrap.shell_line()}\n"
+        seen = b""
+        try:
+            await channel.send(line.encode())
+            while data := await channel.receive():
+                seen += data
+                if _MARK in seen:
+                    return
+                if len(seen) > _MAX_NOISE:
+                    raise BackendUnavailable(self._target, "it floods its output; it gave no shell")
+        except ChannelClosed:
+            pass  # how the program ended says more
+        # Before the mark there is no engine yet: what ended is the program.
+        ended = (await channel.exit_report()).replace("the engine", self._argv[0], 1)
+        raise BackendUnavailable(self._target, f"it gave no shell: {ended}")

@@ -1,0 +1,291 @@
+"""A container as a place to act: one that somebody runs, or one of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from backends.docker.channel import ExecChannel, open_exec
+from backends.docker.daemon import Daemon, acquire, release
+from backends.docker.lease import keep_alive
+from backends.docker.sandbox import Sandbox, make_container, remove_container
+from backends.docker.state import find_container, state_of
+from backends.docker.stream import HijackedStream
+from backends.remote.backend import RemoteBackend
+from backends.remote.channel import Channel
+from operations import BackendUnavailable, TargetFacts
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+__all__ = ["DockerBackend"]
+
+_REMOVE_S = 20.0
+
+
+class DockerBackend(RemoteBackend):
+    """A RemoteBackend whose engine runs in a container; made by `attach` or `run`.
+
+    Nothing is installed in the container. Each connection asks for the container by its name
+    again, so that one which was restarted or made anew is found.
+
+    Args:
+        container: Name, id or compose service; "" until there is one.
+        target: The target as the user named it, for errors.
+        user: As for `docker exec --user`; "" for the container's own.
+        workdir: The folder that tools work in; None for the container's working folder.
+        env: Variables for every command, on top of the container's own.
+        engine: The Docker engine's address; None for the one that `docker` would use.
+        own: Makes a container of our own, given the engine's client; None for none.
+        container_lease_s: Seconds without us after which a container of our own ends.
+        connect_timeout_s: Seconds for each step of connecting.
+        options: See `RemoteBackend`.
+    """
+
+    def __init__(
+        self,
+        container: str,
+        *,
+        target: str,
+        user: str = "",
+        workdir: str | None = None,
+        env: Mapping[str, str] | None = None,
+        engine: str | None = None,
+        own: _Own | None = None,
+        connect_timeout_s: float = 30.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            self._open,
+            target=target,
+            cwd=workdir or "/",
+            env=env,
+            connect_timeout_s=connect_timeout_s,
+            **options,
+        )
+        self._container = container
+        self._target = target
+        self._user = user
+        self._workdir = workdir
+        # The engine itself gets them too, so that HOME is what `~` means.
+        self._variables = dict(env or {})
+        self._engine = engine
+        self._own = own
+        self._timeout_s = connect_timeout_s
+        self._daemon: Daemon | None = None
+        self._beats: TaskGroup | None = None
+        self._container_id = ""
+
+    @classmethod
+    def attach(
+        cls,
+        container: str,
+        *,
+        user: str | None = None,
+        workdir: str | None = None,
+        env: Mapping[str, str] | None = None,
+        engine: str | None = None,
+        **options: Any,
+    ) -> DockerBackend:
+        """Return a backend in a container that somebody else runs, and that goes on after it.
+
+        Args:
+            container: Its name, its id, or the name of a compose service that is one container.
+            user: Whom everything runs as, as for `docker exec --user`; None for the container's.
+            workdir: The folder that tools work in; None for the container's working folder.
+            env: Variables for every command, on top of the container's own.
+            engine: The Docker engine's address; None for the one that `docker` would use.
+            options: `lease_s`, `connect_timeout_s`, `settings`: see `RemoteBackend`.
+        """
+        return cls(
+            container,
+            target=f"docker://{container}",
+            user=user or "",
+            workdir=workdir,
+            env=env,
+            engine=engine,
+            **options,
+        )
+
+    @classmethod
+    def run(
+        cls,
+        image: str,
+        *,
+        workdir: str | None = None,
+        env: Mapping[str, str] | None = None,
+        engine: str | None = None,
+        container_lease_s: float = 60.0,
+        lease_s: float | None = 30.0,
+        connect_timeout_s: float = 30.0,
+        settings: Mapping[str, Any] | None = None,
+        **sandbox: Any,
+    ) -> DockerBackend:
+        """Return a backend in a hardened container that is started for it and removed after it.
+
+        The container ends by itself, and is removed, at most two of its leases after this process
+        has died.
+
+        Args:
+            image: An image that the engine has; with a folder behind it ("IMAGE/dir", and
+                "IMAGE//dir" where that could be an image too), that is the workspace.
+            workdir: The workspace, which tools work in and where they can write; None for what
+                `image` says, else the image's working folder, else /workspace. What the image has
+                there is there.
+            env: Variables of the container.
+            engine: The Docker engine's address; None for the one that `docker` would use.
+            container_lease_s: Seconds without a beat of ours after which the container ends.
+            lease_s: See `RemoteBackend`.
+            connect_timeout_s: Seconds for each step of connecting.
+            settings: See `RemoteBackend`.
+            sandbox: Fields of `Sandbox`, each of which relaxes one limit.
+
+        Raises:
+            TypeError: `Sandbox` has no such field.
+        """
+        own = _Own(image, Sandbox(**sandbox), workdir, dict(env or {}), container_lease_s)
+        return cls(
+            "",
+            target=f"docker+run://{image}",
+            workdir=workdir,
+            env=env,
+            engine=engine,
+            own=own,
+            lease_s=lease_s,
+            connect_timeout_s=connect_timeout_s,
+            settings=settings,
+        )
+
+    @property
+    def facts(self) -> TargetFacts | None:
+        """See `TargetOperations`; the container's id is the machine's."""
+        facts = super().facts
+        if facts is None:
+            return None
+        return dataclasses.replace(facts, machine_id=f"docker:{self._container_id}")
+
+    @property
+    def container_id(self) -> str:
+        """The id of the container, once it is known."""
+        return self._container_id
+
+    async def __aenter__(self) -> Self:
+        if self._daemon is not None:
+            raise BackendUnavailable(self._target, "the backend is in use already")
+        self._daemon = await acquire(self._engine, self._target, self._timeout_s)
+        try:
+            if self._own is not None:
+                await self._start(self._own, self._daemon)
+            await super().__aenter__()
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await super().__aexit__(exc_type, exc, traceback)
+        finally:
+            await self._leave()
+
+    async def _start(self, own: _Own, daemon: Daemon) -> None:
+        """Make the container and begin to keep it alive."""
+        made = await daemon.run(
+            lambda api: own.make(api, self._target),
+            self._target,
+            self._timeout_s,
+            discard=lambda api, made: remove_container(api, made[0]),
+        )
+        self._container, self._workdir = made
+        self._container_id = self._container
+        self.cwd = self._workdir
+        self._beats = anyio.create_task_group()
+        await self._beats.__aenter__()
+        self._beats.start_soon(keep_alive, daemon, self._container, own.lease_s, self._target)
+
+    async def _leave(self) -> None:
+        """Remove what is ours and give the Docker engine back; never raises."""
+        daemon, self._daemon = self._daemon, None
+        if daemon is None:
+            return
+        if self._own is not None and self._container:
+            with anyio.CancelScope(shield=True):
+                await self._remove(daemon)
+        beats, self._beats = self._beats, None
+        if beats is not None:
+            beats.cancel_scope.cancel()
+            await beats.__aexit__(None, None, None)
+        release(daemon)
+
+    async def _remove(self, daemon: Daemon) -> None:
+        def remove(api: APIClient) -> None:
+            remove_container(api, self._container)
+
+        # An engine that does not answer cannot remove it; then the container's lease ends it.
+        with contextlib.suppress(BackendUnavailable):
+            await daemon.run(remove, self._target, _REMOVE_S)
+        self._container = ""
+
+    async def _open(self) -> Channel:
+        daemon = self._daemon
+        if daemon is None:
+            raise BackendUnavailable(
+                self._target, "the backend is not open; use it in `async with`"
+            )
+        container, exec_id, stream = await daemon.run(
+            self._open_exec,
+            self._target,
+            self._timeout_s,
+            discard=lambda _api, opened: opened[2].close(),
+        )
+        self._container_id = str(container["Id"])
+        if self._workdir is None:
+            self._workdir = self.cwd = str(container["Config"].get("WorkingDir") or "/")
+        return ExecChannel(daemon, self._container_id, exec_id, stream, self._target)
+
+    def _open_exec(self, api: APIClient) -> tuple[dict[str, Any], str, HijackedStream]:
+        from docker.errors import APIError
+
+        container = find_container(api, self._container, self._target)
+        try:
+            exec_id, stream = open_exec(api, container["Id"], user=self._user, env=self._variables)
+        except APIError:
+            # It may have been stopped between the two requests.
+            if state := state_of(api, container["Id"]):
+                raise BackendUnavailable(self._target, state) from None
+            raise
+        return container, exec_id, stream
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Own:
+    """How a container of our own is made and thrown away."""
+
+    image: str
+    sandbox: Sandbox
+    workdir: str | None
+    env: dict[str, str]
+    lease_s: float
+
+    def make(self, api: APIClient, target: str) -> tuple[str, str]:
+        """Start it and return its id and its workspace; in a thread."""
+        return make_container(
+            api,
+            self.image,
+            self.sandbox,
+            workspace=self.workdir,
+            env=self.env,
+            lease_s=self.lease_s,
+            target=target,
+        )

@@ -1,0 +1,229 @@
+"""Any program that gives a shell somewhere is a place to act."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from backends.command import CommandBackend
+from operations import BackendUnavailable, ConnectionLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.anyio
+
+#: As sshd does it: the words are joined with spaces and read by the user's login shell.
+LIKE_SSH = [
+    sys.executable,
+    "-c",
+    "import os,sys;os.execvp('sh',['sh','-c',' '.join(sys.argv[1:])])",
+]
+#: How long a program sleeps that no other here does.
+_SILENT = f"6{os.getpid()}.5"
+ROOT_TAR = Path.home() / ".cache/remotehands/python.tar"
+
+
+def _runs(argv: list[str]) -> bool:
+    if shutil.which(argv[0]) is None:
+        return False
+    done = subprocess.run([*argv, "/bin/true"], capture_output=True, timeout=60, check=False)
+    return done.returncode == 0
+
+
+def _chroot() -> list[str]:
+    """Return a program that leads into a Debian of its own, unpacked once."""
+    if os.geteuid() != 0 or not ROOT_TAR.exists():
+        pytest.skip("needs root and the folder that `scripts/services up` makes")
+    folder = ROOT_TAR.with_suffix(".root")
+    if not (folder / "bin/sh").exists():
+        part = folder.with_name(f"{folder.name}.{os.getpid()}")
+        with tarfile.open(ROOT_TAR) as tar:
+            tar.extractall(part, filter="fully_trusted")
+        part.rename(folder)
+    return ["chroot", str(folder)]
+
+
+def _podman() -> list[str]:
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    started = subprocess.run(
+        [
+            "podman",
+            "run",
+            "-d",
+            "--rm",
+            "--network=none",
+            "--ulimit=nofile=1024:1024",
+            "--ulimit=nproc=1024:1024",
+            "--rootfs",
+            _chroot()[1],
+            "sleep",
+            "300",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if started.returncode != 0:
+        pytest.skip(f"podman starts no container here: {started.stderr.strip()[-200:]}")
+    return ["podman", "exec", "-i", started.stdout.strip()]
+
+
+PROGRAMS: dict[str, Callable[[], list[str]] | list[str]] = {
+    "sh -c": ["sh", "-c"],
+    "like ssh": LIKE_SSH,
+    "env": ["env"],
+    "sudo": ["sudo", "-n", "-u", "nobody"],
+    "bwrap": ["bwrap", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
+    "nsenter": ["nsenter", "--target", "1", "--uts"],
+    "chroot": _chroot,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+async def test_a_place_behind_any_program(name: str) -> None:
+    """Files and commands work whether it takes a command line, an argv, or joins its words."""
+    program = PROGRAMS[name]
+    argv = program if isinstance(program, list) else await anyio.to_thread.run_sync(program)
+    if not await anyio.to_thread.run_sync(_runs, argv if name != "sh -c" else ["env"]):
+        pytest.skip(f"{name} does not run here")
+    await _use(argv)
+
+
+@pytest.mark.slow
+async def test_a_place_behind_podman() -> None:
+    argv = await anyio.to_thread.run_sync(_podman)
+    try:
+        await _use(argv)
+    finally:
+        await anyio.run_process(["podman", "rm", "-f", "-t", "0", argv[-1]])
+
+
+async def _use(argv: list[str]) -> None:
+    path = f"/tmp/remotehands-test-{uuid.uuid4().hex}/deep/file"
+    content = bytes(range(256)) * 5000
+    async with CommandBackend(argv, cwd="/") as backend:
+        await backend.replace_file(path, content, make_parents=True)
+        assert await backend.read_file(path) == content
+        output: list[bytes] = []
+        result = await backend.exec(f"wc -c < {path}", cwd="/", on_data=output.append)
+        assert (result.ended, result.exit_code) == ("exited", 0)
+        assert b"".join(output).strip() == b"1280000"
+        await backend.exec(f"rm -r {path.rpartition('/deep')[0]}", cwd="/", on_data=output.append)
+
+
+async def test_what_a_login_prints_first_is_skipped() -> None:
+    noisy = ["sh", "-c", 'echo Welcome; echo warning >&2; exec "$0"']
+    async with CommandBackend(noisy) as backend:
+        assert await backend.is_directory("/")
+
+
+async def test_the_home_folder_is_where_tools_work_unless_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with CommandBackend(["env"]) as backend:
+        assert backend.cwd == str(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    async with CommandBackend(["env"]) as backend:
+        assert backend.cwd == "/"
+
+
+async def test_no_secret_of_ours_reaches_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `sh -c` is the program, its environment is the commands'."""
+    monkeypatch.setenv("MY_API_KEY", "s3cr3t")
+    for inherit, seen in ((False, b"none"), (True, b"s3cr3t")):
+        output: list[bytes] = []
+        async with CommandBackend(["sh", "-c"], inherit_env=inherit) as backend:
+            await backend.exec('echo "${MY_API_KEY-none}"', cwd="/", on_data=output.append)
+        assert b"".join(output).strip() == seen
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["no-such-program-here"], "No such file"),
+        (["sh", "-c", "echo wrong password >&2; exit 5"], "exit status 5: wrong password"),
+        (["sh", "-c", "yes"], "floods"),
+        (["sh", "-c", f"sleep {_SILENT}"], "within 1 seconds"),
+        (["env", "-i", "PATH=/nowhere"], "no python3"),
+        (["sh", "-c", "kill -9 $$"], "SIGKILL"),
+    ],
+)
+async def test_what_gives_no_engine_is_unavailable(argv: list[str], said: str) -> None:
+    if said == "no python3":
+        argv = [shutil.which("env") or "env", *argv[1:]]
+    with anyio.fail_after(30):
+        with pytest.raises(BackendUnavailable, match=said) as caught:
+            async with CommandBackend(argv, connect_timeout_s=1):
+                pass
+        assert "command:" in str(caught.value)
+    assert not _children(f"sleep {_SILENT}")
+
+
+def test_an_empty_program_is_refused() -> None:
+    with pytest.raises(ValueError, match="missing"):
+        CommandBackend([])
+
+
+async def test_the_death_of_the_program_is_a_loss_and_the_next_operation_connects() -> None:
+    async with CommandBackend(["env"]) as backend:
+        output: list[bytes] = []
+        await backend.exec("echo $PPID", cwd="/", on_data=output.append)
+        mark = f"7{os.getpid()}.5"
+
+        async def wait_and_kill() -> None:
+            await _eventually(lambda: bool(_children(f"sleep {mark}")))
+            for pid in _children("from backends.engine import frames,serve", parent=os.getpid()):
+                os.kill(pid, signal.SIGKILL)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait_and_kill)
+            with pytest.raises(ConnectionLost, match="SIGKILL"):
+                await backend.exec(f"sleep {mark}", cwd="/", on_data=output.append)
+        assert await backend.exists("/")
+        await _eventually(lambda: not _children(f"sleep {mark}"))
+
+
+async def test_closing_ends_what_was_started() -> None:
+    mark = f"7{os.getpid()}.6"
+    async with CommandBackend(["sh", "-c"]) as backend:
+        await backend.exec(f"sleep {mark} & sleep {mark} &", cwd="/", on_data=lambda _: None)
+        assert _children(f"sleep {mark}")
+    assert not _children(f"sleep {mark}")
+
+
+async def _eventually(condition: Callable[[], bool]) -> None:
+    """Wait until a condition of the machine's holds, which nothing tells us."""
+    with anyio.fail_after(15):
+        while not condition():
+            await anyio.sleep(0.02)
+
+
+def _children(text: str, parent: int | None = None) -> list[int]:
+    """Return the pids of processes with a text in their command line."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            line = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            stat = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text in line and stat[0] not in "ZX" and parent in (None, int(stat[1])):
+            found.append(int(name))
+    return found
