@@ -132,9 +132,10 @@ def validate_tool_arguments(arguments: Any, parameters: type[BaseModel]) -> Base
     try:
         params = _validate(arguments, parameters)
     except ValidationError as error:
-        raise InvalidArguments(
-            [*unknown, *map(_problem, error.errors(include_url=False))]
-        ) from None
+        problems = error.errors(include_url=False)
+        if unknown:  # told already, with the names that there are
+            problems = [problem for problem in problems if problem["type"] != "extra_forbidden"]
+        raise InvalidArguments([*unknown, *map(_problem, problems)]) from None
     if unknown:
         raise InvalidArguments(unknown)
     return params
@@ -214,6 +215,7 @@ def _problem(error: ErrorDetails) -> tuple[str, str]:
     where = ""
     for part in error["loc"]:
         where += f"[{part}]" if isinstance(part, int) else f".{part}" if where else part
+    where = where[:200]  # keys may be of any length
     if error["type"] == "missing":
         return where, _WORDS["missing"]
     said = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toolkit.calls import ErrorKind, ToolCall, ToolResultMessage
+    from toolkit.cancellation import ScopeWatch
     from toolkit.listeners import Listeners
     from toolkit.pipeline import Pipeline, Prepared
     from toolkit.slots import Slots
@@ -63,6 +64,7 @@ class Environment:
         spawn: Starts an async function in the runner's task group.
         post: Reaches the event loop from anywhere.
         trio: Whether that is trio's.
+        scopes: Finds what tools and hooks leave open.
         grace_s: Seconds that a call has to end after an abort, and again after its cancellation.
         on_error: Whether a failed call stops the others.
     """
@@ -73,6 +75,7 @@ class Environment:
     spawn: Callable[..., Any]
     post: Post
     trio: bool
+    scopes: ScopeWatch
     grace_s: float
     on_error: OnError
 
@@ -127,6 +130,8 @@ class Batch:
         self.stop_kind: ErrorKind = "aborted"
         self.interrupt: KeyboardInterrupt | None = None
         self.driver_scope = anyio.CancelScope()
+        #: What `ScopeWatch.innermost` gives in there.
+        self.driver_innermost: Any = None
         self._context = copy_context()
 
     def spawn(self, function: Callable[..., Any], *args: Any) -> None:

@@ -102,7 +102,9 @@ def _leaf_text(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = valid_text(str(error))
-    except Exception:  # a foreign __str__ may do anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a foreign __str__ may do anything, sys.exit() too
         return name
     if not text.strip():
         return name

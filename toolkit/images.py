@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.truncate import format_size
+from toolkit.texts.truncate import format_size
 
 if TYPE_CHECKING:
     from PIL.Image import Image

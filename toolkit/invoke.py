@@ -25,9 +25,21 @@ async def invoke(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     if inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
         return await function(*args, **named)
     # A limiter of its own: threads of calls that were given up must not use up a shared one. And
-    # a tuple around what comes back, since trio refuses a coroutine from a thread.
+    # a tuple around what comes back: trio refuses a coroutine from a thread, and asyncio throws an
+    # error from there into this task, which GeneratorExit would close instead of reaching it.
     limiter = anyio.CapacityLimiter(1)
-    (returned,) = await anyio.to_thread.run_sync(
-        lambda: (function(*args, **named),), limiter=limiter
+    returned, error = await anyio.to_thread.run_sync(
+        lambda: _outcome(function, args, named), limiter=limiter
     )
+    if error is not None:
+        raise error
     return await returned if inspect.isawaitable(returned) else returned
+
+
+def _outcome(
+    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, BaseException | None]:
+    try:
+        return function(*args, **named), None
+    except BaseException as error:
+        return None, error

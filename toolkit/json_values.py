@@ -160,7 +160,7 @@ def preview(value: Any, *, max_chars: int = 1000) -> str:
     """
     try:
         text = json.dumps(_shorten(value, 0), ensure_ascii=False)
-    except (ValueError, TypeError, RecursionError):
+    except Exception:  # a foreign dict or list may do anything
         text = _safe_repr(value)
     text = valid_text(text)
     return text if len(text) <= max_chars else f"{text[: max_chars - 3]}..."
@@ -188,5 +188,7 @@ def _shorten(value: Any, depth: int) -> Any:
 def _safe_repr(value: Any) -> str:
     try:
         return repr(value)[:200]
-    except Exception:  # a foreign __repr__ may do anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a foreign __repr__ may do anything, sys.exit() too
         return f"({type(value).__name__})"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import operations
 from toolkit.failures import ToolFailure, error_kind
-from toolkit.text import escape_name
-from toolkit.truncate import format_size
+from toolkit.texts.text import escape_name
+from toolkit.texts.truncate import over_limit, utf8_size
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,6 +29,8 @@ __all__ = [
 T = TypeVar("T")
 
 _MOST_FOLDED_PARTS = 8
+#: What Linux takes; a longer one leads nowhere, and would only be repeated in the message.
+_MAX_PATH_BYTES = 4096
 _SAME = str.maketrans(
     {"\u2019": "'", "\u2018": "'"}
     | {chr(code): " " for code in (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)}
@@ -120,6 +122,9 @@ def retell(
     error: operations.OperationError, given: str, cwd: str, *, noun: str = "file"
 ) -> ToolFailure:
     """Say what an operation's fault means in terms of the path that the model gave."""
+    details = {"path": given}
+    if given == "." and isinstance(error, operations.PathNotFound | operations.PathNotDirectory):
+        given = f"the working folder {cwd}"
     if isinstance(error, operations.PathNotFound):
         text = f"{given}: no such {noun}"
         if error.nearest is not None:
@@ -130,16 +135,15 @@ def retell(
     elif isinstance(error, operations.PathNotDirectory) and not error.detail:
         text = f"{given}: is a file, not a folder"
     elif isinstance(error, operations.TooLarge):
-        size, limit = format_size(error.size), format_size(error.limit)
         what = given if error.what.startswith(("/", "~")) else error.what
-        text = f"{what}: {size} is over the limit of {limit}"
+        text = f"{what}: {over_limit(error.size, error.limit)}"
     elif isinstance(error, operations.PathError | operations.FileChanged):
         said = str(error).removeprefix(error.path)
         # Another part of the path may be named in it, as absolute as the operation got it.
         text = given + said.replace(f" {cwd.rstrip('/')}/", " ", 1)
     else:
         text = str(error)
-    return ToolFailure(text, kind=error_kind(error), details={"path": given})
+    return ToolFailure(text, kind=error_kind(error), details=details)
 
 
 def join_given(folder: str | None, relative: str) -> str:
@@ -164,7 +168,12 @@ def _from_cwd(given: str, path: str, cwd: str) -> str:
     if not path.strip():
         raise ToolFailure("the path is empty", kind="invalid_arguments")
     if "\x00" in path:
-        raise ToolFailure(f"{given!r}: a path cannot have a NUL", kind="invalid_arguments")
+        raise ToolFailure(f"{given[:200]!r}: a path cannot have a NUL", kind="invalid_arguments")
+    if (size := utf8_size(path)) > _MAX_PATH_BYTES:
+        raise ToolFailure(
+            f"{given[:60]}...: the path has {size} bytes, over the limit of {_MAX_PATH_BYTES}",
+            kind="invalid_arguments",
+        )
     if path == "~" or path.startswith(("/", "~/")):
         return path
     while path.startswith("./"):

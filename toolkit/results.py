@@ -138,13 +138,20 @@ def _content(content: Any, giver: str) -> list[TextContent | ImageContent]:
 
 
 def _block(block: Any, giver: str) -> TextContent | ImageContent:
-    if isinstance(block, TextContent) and isinstance(block.text, str):
-        text = valid_text(block.text)  # model_construct() goes past the model's own check
+    # model_construct() goes past the models' own checks.
+    if isinstance(block, TextContent) and _holds(block, "text", "text"):
+        text = valid_text(block.text)
         return block if text is block.text else TextContent(text=text)
-    if isinstance(block, ImageContent) and isinstance(block.data, str):
-        return block
+    if isinstance(block, ImageContent) and _holds(block, "image", "data", "mime_type"):
+        if block.data.isascii() and block.mime_type.isascii():
+            return block
+        return ImageContent(data=block.data, mime_type=block.mime_type)
     shown = preview(block, max_chars=80)
     raise BadResult(f"{giver} returned content with {shown} instead of TextContent or ImageContent")
+
+
+def _holds(block: TextContent | ImageContent, kind: str, *names: str) -> bool:
+    return block.type == kind and all(type(getattr(block, name, None)) is str for name in names)
 
 
 def _details(details: Any, giver: str) -> dict[str, Any] | None:

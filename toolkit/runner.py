@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
 from toolkit.batch import BatchResult, Environment, OnError
+from toolkit.calls import ToolCall
+from toolkit.cancellation import ScopeWatch
 from toolkit.failures import leaves, pass_interrupt
+from toolkit.json_values import preview
 from toolkit.listeners import Listeners
 from toolkit.pipeline import Pipeline
 from toolkit.scheduler import is_sequential, run_batch
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from toolkit.abort import AbortSignal
-    from toolkit.calls import ToolCall, ToolResultMessage
+    from toolkit.calls import ToolResultMessage
     from toolkit.events import Listener
     from toolkit.hooks import AfterToolCallHook, BeforeToolCallHook
     from toolkit.tool import AgentTool, ExecutionMode
@@ -39,7 +43,8 @@ class ToolRunner:
         before_tool_call: Hooks that may block a call or replace its arguments, asked in order.
         after_tool_call: Hooks that may change a result, asked in order.
         listeners: Functions that get all events.
-        max_concurrency: How many calls run at once, over all batches; 1 or more.
+        max_concurrency: How many calls run at once, over all batches; 1 or more. A batch that a
+            tool runs in the same runner has a limit of its own, or it would wait for its tool.
         grace_s: Seconds that a call has to end after an abort before it is cancelled, and again
             before it is left behind.
         tool_execution: "sequential" makes every batch sequential.
@@ -90,6 +95,7 @@ class ToolRunner:
             spawn=group.start_soon,
             post=loop_post(),
             trio=trio,
+            scopes=ScopeWatch(trio=trio),
             grace_s=self._grace_s,
             on_error=self._on_error,
         )
@@ -121,9 +127,9 @@ class ToolRunner:
     ) -> BatchResult:
         """Run one batch of calls and return one message for each, in their order.
 
-        Several batches may run at once. Whatever tools, hooks and listeners do becomes part of the
-        messages; only the caller's own cancellation (after its calls have ended, or their grace is
-        over) and KeyboardInterrupt are raised.
+        Several batches may run at once, and a tool may run one of its own. Whatever tools, hooks
+        and listeners do becomes part of the messages; only the caller's own cancellation (after its
+        calls have ended, or their grace is over) and KeyboardInterrupt are raised.
 
         Args:
             calls: As the model made them.
@@ -132,12 +138,18 @@ class ToolRunner:
 
         Raises:
             RuntimeError: The runner is not open.
+            TypeError: One of `calls` is no `ToolCall`; nothing was run.
         """
         if self._environment is None:
             raise RuntimeError("the runner is not open; use it in `async with`")
         calls = tuple(calls)
+        for call in calls:
+            if not (isinstance(call, ToolCall) and type(call.id) is type(call.name) is str):
+                raise TypeError(f"{preview(call, max_chars=80)} is no ToolCall")
+        slots = self._environment.slots.for_this_caller()
+        environment = replace(self._environment, slots=slots)
         sequential = self._sequential or is_sequential(calls, self._pipeline)
-        return await run_batch(calls, self._environment, sequential=sequential, signal=signal)
+        return await run_batch(calls, environment, sequential=sequential, signal=signal)
 
 
 async def run_tool_calls(

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
     from toolkit.abort import AbortSignal
     from toolkit.calls import ToolCall
-    from toolkit.pipeline import Pipeline
+    from toolkit.pipeline import Pipeline, Prepared
     from toolkit.tool import AgentToolResult
 
 __all__ = ["is_sequential", "run_batch"]
+
+_LEAKED = "left a cancel scope or a task group open, which was closed; close it where it is opened"
 
 
 def is_sequential(calls: Sequence[ToolCall], pipeline: Pipeline) -> bool:
@@ -75,6 +77,7 @@ async def run_batch(
 
 async def _drive(batch: Batch, sequential: bool) -> None:  # noqa: FBT001 - spawn takes no names
     with batch.driver_scope:
+        batch.driver_innermost = batch.environment.scopes.innermost()
         try:
             await (_one_by_one(batch) if sequential else _together(batch))
         finally:
@@ -109,6 +112,10 @@ async def _prepare(batch: Batch, running: RunningCall) -> None:
     try:
         batch.tell_start(running)
         step = await prepare_call(running.call, batch.environment.pipeline, batch.signal)
+        if batch.environment.scopes.close_inside(batch.driver_innermost):
+            step = Refused(
+                running.call, error_result(f"blocked: a before hook {_LEAKED}", "blocked")
+            )
         if not batch.environment.trio:
             await forget_stray_cancellation()
     except BaseException as error:
@@ -157,22 +164,35 @@ async def _execute(batch: Batch, running: RunningCall) -> AgentToolResult:
         return batch.not_started()
     prepared, signal = running.prepared, batch.signal
     assert prepared is not None
-    hooks = batch.environment.pipeline.after_tool_call
+    scopes = batch.environment.scopes
     running.updates = batch.updates_of(running)
     with anyio.CancelScope() as scope:
         running.scope = scope
+        inside = scopes.innermost()
         result = await execute_call(prepared, signal, running.updates)
+        if scopes.close_inside(inside):
+            result = error_result(f"{running.call.name} {_LEAKED}", "internal")
         running.executed = True
         if signal.is_set():
             result = stopped_result(result, batch.stop_kind, batch.stop_reason)
-        if not hooks or running.message is not None:
+        if running.message is not None or not batch.environment.pipeline.after_tool_call:
             return result
         if not scope.cancel_called:
-            return await ask_after_hooks(prepared, result, hooks, signal)
+            return await _ask_after(batch, prepared, result)
     # The cancelled scope is left behind: the hooks see the result of a cancelled call too.
     with anyio.CancelScope() as running.scope:
-        return await ask_after_hooks(prepared, result, hooks, signal)
+        return await _ask_after(batch, prepared, result)
     raise AssertionError  # for the type checker: hooks keep their cancellation to themselves
+
+
+async def _ask_after(batch: Batch, prepared: Prepared, result: AgentToolResult) -> AgentToolResult:
+    environment = batch.environment
+    inside = environment.scopes.innermost()
+    hooks = environment.pipeline.after_tool_call
+    result = await ask_after_hooks(prepared, result, hooks, batch.signal)
+    if environment.scopes.close_inside(inside):
+        return error_result(f"the result is withheld: an after hook {_LEAKED}", "internal")
+    return result
 
 
 # The supervisor.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Slots"]
+
+#: What the running code holds a place in.
+_held: ContextVar[frozenset[Slots]] = ContextVar("_held", default=frozenset())
 
 
 class Slots:
@@ -22,10 +26,19 @@ class Slots:
     """
 
     def __init__(self, limit: int, *, one_by_one: bool) -> None:
-        self._free = limit
+        self._limit = self._free = limit
         self._waiting: deque[tuple[Callable[[], None], Callable[[], bool]]] = deque()
         self._one_by_one = one_by_one
         self._starting = False
+
+    def for_this_caller(self) -> Slots:
+        """Return these, or new ones for a batch that is run from within one of the jobs.
+
+        The job keeps its place while it waits for that batch, which might wait for the place.
+        """
+        if self not in _held.get():
+            return self
+        return Slots(self._limit, one_by_one=self._one_by_one)
 
     def add(self, start: Callable[[], None], wanted: Callable[[], bool]) -> None:
         """Have `start` called once there is room, unless `wanted` says no by then.
@@ -36,7 +49,8 @@ class Slots:
         self._fill()
 
     def begun(self) -> None:
-        """Note that the job started last runs."""
+        """Note that the job started last runs; called in its own task."""
+        _held.set(_held.get() | {self})
         self._starting = False
         if self._one_by_one:
             self._fill()

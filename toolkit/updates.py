@@ -7,7 +7,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from toolkit.results import BadResult, checked_result
+from toolkit.failures import error_text, pass_interrupt
+from toolkit.results import checked_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,8 @@ class Updates:
         while self._open and self._pending:
             try:
                 self.last = checked_result(self._pending.popleft(), self._tool_name)
-            except BadResult as error:
-                _log.warning("update dropped: %s", error)
+            except BaseException as error:  # on the loop, where nobody could catch it
+                pass_interrupt(error)
+                _log.warning("%s: update dropped: %s", self._tool_name, error_text(error))
             else:
                 self._deliver(self.last)

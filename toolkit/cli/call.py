@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from toolkit import AgentTool, TextContent, ToolCall, ToolResultMessage, ToolRunner, coding_tools
+from toolkit.cli.output import Output
 from toolkit.cli.session import EXIT_UNREACHABLE, EXIT_USAGE, abort_on_interrupt
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ async def call_once(
     except ValueError as error:
         print(f"toolkit: {error}", file=sys.stderr)
         return EXIT_USAGE
-    async with abort_on_interrupt() as signal, ToolRunner(tools) as runner:
+    async with abort_on_interrupt() as interrupt, ToolRunner(tools) as runner:
         call = ToolCall(id="1", name=name, arguments=arguments)
-        (message,) = await runner.run([call], signal=signal)
-    print(message.to_json() if output == "json" else message_text(message))
-    if message.error_kind == "unavailable":
-        return EXIT_UNREACHABLE
-    return int(message.is_error)
+        (message,) = await runner.run([call], signal=interrupt.signal)
+    out = Output(utf8=output == "json")
+    out.line(message.to_json() if output == "json" else message_text(message))
+    unreachable = message.error_kind == "unavailable"
+    return out.exit_code(EXIT_UNREACHABLE if unreachable else int(message.is_error))
 
 
 def parse_arguments(
@@ -54,6 +55,8 @@ def parse_arguments(
     if args is not None:
         try:
             arguments = json.loads(args)
+        except RecursionError:
+            raise ValueError("--args is not JSON: it is nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"--args is not JSON: {error}") from None
         if not isinstance(arguments, dict):
@@ -89,7 +92,7 @@ def _typed(value: str, annotation: Any) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 

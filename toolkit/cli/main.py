@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal
 
 import typer
@@ -80,7 +79,7 @@ def call(
     from toolkit.cli.call import call_once
     from toolkit.cli.session import run_session
 
-    _exit(run_session(call_once, on, cwd, tool, pairs or [], args, output))
+    _exit(run_session(call_once, on, cwd, tool, pairs or [], args, output, keep_output=True))
 
 
 @app.command(
@@ -132,5 +131,4 @@ def demo() -> None:
 
 
 def _exit(code: int) -> None:
-    sys.stdout.flush()
     raise typer.Exit(code)

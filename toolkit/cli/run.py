@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -24,6 +25,7 @@ from toolkit import (
     coding_tools,
     event_to_dict,
 )
+from toolkit.cli.output import Output
 from toolkit.cli.session import EXIT_USAGE, abort_on_interrupt
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunOptions", "run_lines"]
 
-EXIT_INTERRUPTED = 130
+EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
 #: A line that is longer is malformed; a 10 MB command with every character escaped fits.
 MAX_LINE = 96 << 20
 
@@ -49,45 +51,79 @@ class RunOptions:
 async def run_lines(backend: Backend, file: str, options: RunOptions) -> int:
     """Answer each line of `file` ("-": standard input) in turn.
 
+    It ends early after an interrupt, and when nobody takes its output any more: a call whose
+    result nobody can see is not run.
+
     Returns:
-        0 when every line was answered (errors are answers), 2 if the file cannot be read, 130
-        after an interrupt.
+        0 when every line was answered (errors are answers), 1 if standard output fails, 2 if the
+        file cannot be read, 130 after an interrupt.
     """
     try:
-        descriptor = 0 if file == "-" else os.open(file, os.O_RDONLY)
+        descriptor = _open(file)
     except OSError as error:
         print(f"toolkit: {file}: {error.strerror}", file=sys.stderr)
         return EXIT_USAGE
-    runner = ToolRunner(
-        coding_tools(backend),
-        listeners=[_print_event] if options.events else [],
-        tool_execution=options.tool_execution,
-        on_error=options.on_error,
-        max_concurrency=options.max_concurrency,
-    )
-    async with abort_on_interrupt() as signal, runner:
-        number = 0
-        async for line in _lines_until(descriptor, signal):
-            number += 1
-            if line.strip():
-                await _answer(runner, line, number, signal, events=options.events)
-            if signal.is_set():
-                return EXIT_INTERRUPTED
-    return EXIT_INTERRUPTED if signal.is_set() else 0
+    async with abort_on_interrupt() as interrupt:
+        out = Output(utf8=True, on_lost=lambda: interrupt.abort("nobody reads the output any more"))
+
+        def print_event(event: Event) -> None:
+            told = event_to_dict(event)
+            out.line(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+
+        runner = ToolRunner(
+            coding_tools(backend),
+            listeners=[print_event] if options.events else [],
+            tool_execution=options.tool_execution,
+            on_error=options.on_error,
+            max_concurrency=options.max_concurrency,
+        )
+        async with runner:
+            lines = _lines_until(descriptor, interrupt.signal)
+            await _answer(runner, lines, interrupt.signal, out, events=options.events)
+        if out.lost is None and interrupt.signal.is_set():
+            return EXIT_INTERRUPTED
+        return out.exit_code(0 if out.lost is None else EXIT_ERROR)
+
+
+def _open(file: str) -> int:
+    """Return a descriptor to read calls from.
+
+    Raises:
+        OSError: There is nothing to read at.
+    """
+    if file == "-":
+        if sys.stdin is None:  # closed; the number may be something else's by now
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return 0
+    descriptor = os.open(file, os.O_RDONLY)
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return descriptor
 
 
 async def _answer(
-    runner: ToolRunner, line: bytes, number: int, signal: AbortSignal, *, events: bool
+    runner: ToolRunner,
+    lines: AsyncIterator[bytes],
+    signal: AbortSignal,
+    out: Output,
+    *,
+    events: bool,
 ) -> None:
-    try:
-        calls = parse_line(line, number)
-    except ValueError as error:
-        _print(_malformed(number, str(error)).to_json())
-        return
-    messages = await runner.run(calls, signal=signal)
-    if not events:  # message_end carries them there
-        for message in messages:
-            _print(message.to_json())
+    number = 0
+    async for line in lines:
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            calls = parse_line(line, number)
+        except ValueError as error:
+            out.line(_malformed(number, str(error)).to_json())
+            continue
+        messages = await runner.run(calls, signal=signal)
+        if not events:  # message_end carries them there
+            for message in messages:
+                out.line(message.to_json())
 
 
 def parse_line(line: bytes, number: int) -> list[ToolCall]:
@@ -97,7 +133,7 @@ def parse_line(line: bytes, number: int) -> list[ToolCall]:
         ValueError: It is not JSON, or not a call or list of calls.
     """
     if len(line) > MAX_LINE:
-        raise ValueError(f"line of {len(line)} bytes is over the limit of {MAX_LINE}")
+        raise ValueError(f"it is longer than {MAX_LINE} bytes")
     try:
         parsed = json.loads(line)
     except RecursionError:
@@ -112,9 +148,11 @@ def _call(item: Any, default_id: str) -> ToolCall:
     wanted = 'a call is {"id": "1", "name": "read", "arguments": {"path": "a.txt"}}'
     if not isinstance(item, dict):
         raise ValueError(f"{wanted}, not {str(item)[:80]!r}")
-    name, call_id = item.get("name"), item.get("id", default_id)
+    name, call_id = item.get("name"), item.get("id")
     if not isinstance(name, str) or not name:
         raise ValueError(f"{wanted}; here 'name' is {str(name)[:80]!r}")
+    if call_id is None:
+        call_id = default_id
     if not isinstance(call_id, str | int) or isinstance(call_id, bool):
         raise ValueError(f"{wanted}; here 'id' is {str(call_id)[:80]!r}")
     return ToolCall(id=str(call_id), name=name, arguments=item.get("arguments"))
@@ -131,36 +169,29 @@ def _malformed(number: int, problem: str) -> ToolResultMessage:
     )
 
 
-def _print_event(event: Event) -> None:
-    _print(json.dumps(event_to_dict(event), ensure_ascii=False, separators=(",", ":")))
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 async def _lines_until(descriptor: int, signal: AbortSignal) -> AsyncIterator[bytes]:
-    """Yield lines as they arrive; end at the end of the file or when the signal fires."""
-    buffer = bytearray()
-    while True:
-        chunk = await _read_or_stop(descriptor, signal)
-        if not chunk:
-            break
-        buffer += chunk
-        *lines, rest = bytes(buffer).split(b"\n") if b"\n" in chunk else [bytes(buffer)]
-        for line in lines:
-            yield line
+    """Yield lines as they arrive; end at the end of the file or when the signal fires.
+
+    Of a line over `MAX_LINE` only so much is kept that it can be seen to be over it.
+    """
+    line = bytearray()
+    while chunk := await _read_or_stop(descriptor, signal):
+        first, *others = chunk.split(b"\n")
+        line += first[: MAX_LINE + 1 - len(line)]
+        for other in others:
+            yield bytes(line)
             if signal.is_set():
                 return
-        buffer = bytearray(rest)
-    if buffer and not signal.is_set():
-        yield bytes(buffer)
+            line = bytearray(other[: MAX_LINE + 1])
+    if line and not signal.is_set():
+        yield bytes(line)
 
 
 async def _read_or_stop(descriptor: int, signal: AbortSignal) -> bytes:
     """Return the next bytes, or b"" at the end of the file or when the signal fires first."""
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):  # always ready, and epoll refuses it
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(descriptor)):
+        # Files and /dev/null are always ready, and epoll refuses them.
         return await anyio.to_thread.run_sync(os.read, descriptor, 1 << 20)
     ready = False
     async with anyio.create_task_group() as tasks:

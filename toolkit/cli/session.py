@@ -12,12 +12,12 @@ import anyio
 
 import backends
 from operations import BackendUnavailable
-from toolkit import AbortController, AbortSignal
+from toolkit import AbortController
 
 if TYPE_CHECKING:
     from backends.targets import Backend
 
-__all__ = ["abort_on_interrupt", "open_backend", "run_async", "run_session"]
+__all__ = ["abort_on_interrupt", "run_async", "run_session"]
 
 if getattr(backends, "REMOTEHANDS_PACKAGE", None) != "backends":
     raise ImportError(
@@ -36,18 +36,31 @@ def run_async(main: Callable[[*Arguments], Awaitable[int]], *args: *Arguments) -
 
 
 def run_session(
-    main: Callable[..., Awaitable[int]], target: str, cwd: str | None, *args: Any
+    main: Callable[..., Awaitable[int]],
+    target: str,
+    cwd: str | None,
+    *args: Any,
+    keep_output: bool = False,
 ) -> int:
     """Run `main(backend, *args)` on an open target.
+
+    Args:
+        main: What to run.
+        target: A target's URL.
+        cwd: Working folder on the target; None for the target's own.
+        args: What else `main` gets.
+        keep_output: See `backends.targets.open_target`.
 
     Returns:
         The exit code of `main`, 2 for a target that is malformed, 3 for one that is unreachable.
     """
+    from backends.targets import open_target
 
     async def session() -> int:
         async with AsyncExitStack() as stack:
             try:
-                backend = await stack.enter_async_context(open_backend(target, cwd))
+                opened = open_target(target, cwd=cwd, keep_output=keep_output)
+                backend: Backend = await stack.enter_async_context(opened)
             except ValueError as error:
                 return _complain(str(error), EXIT_USAGE)
             except BackendUnavailable as error:
@@ -58,22 +71,8 @@ def run_session(
 
 
 @asynccontextmanager
-async def open_backend(target: str, cwd: str | None) -> AsyncIterator[Backend]:
-    """Open the backend that a target URL names.
-
-    Raises:
-        ValueError: The URL or `cwd` is malformed; the message lists the schemes that exist.
-        BackendUnavailable: The target cannot be reached.
-    """
-    from backends.targets import open_target
-
-    async with open_target(target, cwd=cwd) as backend:
-        yield backend
-
-
-@asynccontextmanager
-async def abort_on_interrupt() -> AsyncIterator[AbortSignal]:
-    """Give a signal that fires on SIGINT or SIGTERM, for as long as the block runs."""
+async def abort_on_interrupt() -> AsyncIterator[AbortController]:
+    """Give a controller that SIGINT and SIGTERM set off, for as long as the block runs."""
     controller = AbortController()
 
     async def watch(task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -84,7 +83,7 @@ async def abort_on_interrupt() -> AsyncIterator[AbortSignal]:
 
     async with anyio.create_task_group() as tasks:
         await tasks.start(watch)
-        yield controller.signal
+        yield controller
         tasks.cancel_scope.cancel()
 
 

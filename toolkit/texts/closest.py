@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from toolkit.text import without_terminal_codes
+from toolkit.texts.text import without_terminal_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit.paths import quote_for_shell
-from toolkit.truncate import Truncation, format_size, truncate_tail
+from toolkit.texts.truncate import Truncation, format_size, truncate_tail
 
 if TYPE_CHECKING:
     from operations import ExecResult
     from toolkit.calls import ErrorKind
-    from toolkit.output import OutputTail
+    from toolkit.texts.output import OutputTail
 
 __all__ = ["CommandReport", "report_command", "report_output"]
 
@@ -171,7 +171,7 @@ def _background(count: int) -> str:
 
 
 def _left_out(result: ExecResult, tail: OutputTail, cut: Truncation) -> str:
-    total = max(tail.total_lines, cut.total_lines)
+    total = tail.total_lines
     size = format_size(tail.total_bytes)
     if cut.line_cut or (tail.dropped and total <= 1):
         said = f"Showing the last {format_size(cut.shown_bytes)} of a line"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from toolkit.text import without_terminal_codes
+from toolkit.texts.text import without_terminal_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toolkit.match import Replacement
+    from toolkit.texts.match import Replacement
 
 __all__ = ["Diff", "unified_diff"]
 

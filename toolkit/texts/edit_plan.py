@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolkit.closest import describe_closest
-from toolkit.diff import Diff, unified_diff
 from toolkit.failures import ToolFailure
-from toolkit.match import Edit, Edited, EditError, EditNotFound, apply_edits
-from toolkit.text import FileText, decode_for_editing, encoding_label, line_endings
+from toolkit.texts.closest import describe_closest
+from toolkit.texts.diff import Diff, unified_diff
+from toolkit.texts.match import Edit, Edited, EditError, EditNotFound, apply_edits
+from toolkit.texts.text import FileText, decode_for_editing, encoding_label, line_endings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from toolkit.folding import Space, blanks_end, fold_line_endings, fold_look_alikes
+from toolkit.texts.folding import Space, blanks_end, fold_line_endings, fold_look_alikes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -70,30 +70,46 @@ class OutputTail:
 
     Args:
         keep_bytes: Most raw bytes to keep, 1 or more.
+
+    Attributes:
+        dropped: True when the beginning is no longer kept.
+        total_bytes: Bytes printed so far.
     """
 
-    __slots__ = ("_buffer", "_keep_bytes", "dropped", "total_bytes", "total_lines")
+    __slots__ = ("_buffer", "_ended_lines", "_keep_bytes", "dropped", "total_bytes")
 
     def __init__(self, keep_bytes: int) -> None:
         self._keep_bytes = keep_bytes
         self._buffer = bytearray()
         self.dropped = False
         self.total_bytes = 0
-        self.total_lines = 0
+        self._ended_lines = 0
+
+    @property
+    def total_lines(self) -> int:
+        """Lines printed so far; one that has no ending yet counts."""
+        return self._ended_lines + (1 if self._buffer and self._buffer[-1] != 0x0A else 0)
 
     def add(self, data: bytes) -> None:
         """Take the next raw bytes."""
         self.total_bytes += len(data)
-        self.total_lines += data.count(b"\n")
+        self._ended_lines += data.count(b"\n")
         self._keep(data)
 
     def add_snapshot(self, data: bytes, start: int, total_bytes: int, total_lines: int) -> None:
-        """Take a snapshot of the tail: bytes from position `start` of the whole output."""
+        """Take a snapshot of the tail: bytes from position `start` of the whole output.
+
+        Args:
+            data: The newest bytes.
+            start: Where they begin in the whole output.
+            total_bytes: Bytes printed so far.
+            total_lines: LF bytes among them.
+        """
         if start != self.total_bytes:
             self._buffer.clear()
             self.dropped = True
         self.total_bytes = total_bytes
-        self.total_lines = total_lines
+        self._ended_lines = total_lines
         self._keep(data)
 
     def text(self, *, final: bool) -> str:
@@ -122,9 +138,12 @@ class OutputTail:
 
 
 def _from_line_start(data: bytes) -> bytes:
-    """Drop a first line that is only partly there, or, where there is no other, part of it."""
+    """Drop a first line that is only partly there, or, where there is no other, part of it.
+
+    Blank lines alone are no other: the end of a long line before them is worth more.
+    """
     newline = data.find(b"\n", 0, len(data) - 1)
-    if newline >= 0:
+    if newline >= 0 and data[newline:].strip():
         return data[newline + 1 :]
     start = 0
     while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:

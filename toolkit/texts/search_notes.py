@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.paths import join_given
-from toolkit.text import escape_name
+from toolkit.texts.text import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["unreadable_note"]
+__all__ = ["rooted_notes", "unreadable_note"]
+
+
+def rooted_notes(glob: str | None) -> list[str]:
+    """Explain why a glob that is written as a whole path fits nothing; no note for any other."""
+    if glob is None or not glob.startswith(("/", "~")):
+        return []
+    return [f"{glob} is looked for below path, not from the root; give the folder as path."]
 
 
 def unreadable_note(folder: str | None, paths: Sequence[str], total: int) -> str:

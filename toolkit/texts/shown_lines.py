@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.failures import ToolFailure
 from toolkit.paths import quote_for_shell
-from toolkit.text import (
+from toolkit.texts.text import (
     DisplayText,
     decode_for_display,
     encoding_label,
     line_endings,
     without_terminal_codes,
 )
-from toolkit.truncate import format_size, truncate_head, utf8_size
+from toolkit.texts.truncate import format_size, truncate_head, utf8_size
 
 if TYPE_CHECKING:
     from operations import LineWindow
@@ -67,6 +67,8 @@ def show_lines(
     text = cut.text.removesuffix("\n")
     if not window.total_lines:
         text = f"{given} is empty."
+    elif not text and not notices:
+        notices.append(f"Line {window.start} is empty.")
     return ShownLines(
         text=_joined(text, notices),
         details=_details(window, decoded, shown, long_line) | {"line_endings": endings},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,7 @@ __all__ = [
     "decode_for_editing",
     "encoding_label",
     "escape_name",
+    "escape_names",
     "line_endings",
     "without_terminal_codes",
 ]
@@ -36,6 +38,7 @@ _GUESS_BYTES = 16 * 1024
 _NAME_NEEDS_QUOTES = re.compile(
     r"[\x00-\x1f\"\\\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|^\s|\s$|^$"
 )
+_MAY_NEED_QUOTES = re.compile(r"[\"\\ ]")
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _TERMINAL = str.maketrans({"\x00": "\u2400", "\x1b": "\u241b", "\x9b": "\u241b["})
 
@@ -167,6 +170,13 @@ def escape_name(name: str) -> str:
     if not _NAME_NEEDS_QUOTES.search(name):
         return name
     return '"' + "".join(_escaped(character) for character in name) + '"'
+
+
+def escape_names(names: Sequence[str]) -> list[str]:
+    """Return what `escape_name` does for each of many names; a look at all at once often does."""
+    joined = "".join(names)
+    plain = joined.isascii() and joined.isprintable() and not _MAY_NEED_QUOTES.search(joined)
+    return list(names) if plain and all(names) else [escape_name(name) for name in names]
 
 
 def _escaped(character: str) -> str:

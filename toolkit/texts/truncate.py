@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 __all__ = [
     "MAX_BYTES",
+    "MAX_COUNT",
     "MAX_LINES",
     "Truncation",
     "count_lines",
     "format_size",
+    "over_limit",
     "truncate_head",
     "truncate_tail",
     "utf8_size",
@@ -18,6 +20,8 @@ __all__ = [
 
 MAX_LINES = 2000
 MAX_BYTES = 50 * 1024
+#: More of anything is the same as all of it, and may not fit the wire.
+MAX_COUNT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +112,9 @@ def truncate_tail(
         by = "bytes"
         tail = data[-max_bytes:]
         newline = -1 if data[-max_bytes - 1] == 0x0A else tail.find(b"\n")
-        line_cut = newline < 0 and data[-max_bytes - 1] != 0x0A
+        # Blank lines alone are no tail: the end of the long line before them is worth more.
+        blank = not tail[newline + 1 :].strip(b"\n")
+        line_cut = data[-max_bytes - 1] != 0x0A and (newline < 0 or blank)
         tail = _from_character(tail) if line_cut else tail[newline + 1 :]
         kept = tail.decode("utf-8", "surrogatepass")
     return _cut(whole, kept + ending, by, line_cut=line_cut)
@@ -132,6 +138,14 @@ def format_size(size: int) -> str:
     if size < 1024 * 1024 - 51:
         return f"{size / 1024:.1f} KB"
     return f"{size / (1024 * 1024):.1f} MB"
+
+
+def over_limit(size: int, limit: int) -> str:
+    """Say that a size is over a limit, in bytes where both would look the same."""
+    sizes = format_size(size), format_size(limit)
+    if sizes[0] == sizes[1]:
+        sizes = f"{size} bytes", f"{limit} bytes"
+    return f"{sizes[0]} is over the limit of {sizes[1]}"
 
 
 def _whole(text: str) -> Truncation:

@@ -16,14 +16,14 @@ from operations import (
     OutputSnapshot,
     PathError,
 )
-from toolkit.command_report import report_command, report_output
 from toolkit.failures import ToolFailure
 from toolkit.live_output import LiveOutput
 from toolkit.optional import OptionalOperations, optional_operations
-from toolkit.output import OutputTail
 from toolkit.paths import check_cwd, retell
+from toolkit.texts.command_report import report_command, report_output
+from toolkit.texts.output import OutputTail
+from toolkit.texts.truncate import MAX_BYTES, MAX_LINES, format_size, over_limit, utf8_size
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.truncate import MAX_BYTES, MAX_LINES, format_size, utf8_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ MAX_COMMAND_BYTES = 10 * 1024 * 1024
 class BashArguments(BaseModel):
     """Arguments of bash."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     command: str = Field(
         description="Command for the shell: one line or a whole script, up to 10 MB. It starts in "
@@ -269,8 +269,7 @@ def _check_command(command: str) -> None:
     size = utf8_size(command)
     if size > MAX_COMMAND_BYTES:
         raise ToolFailure(
-            f"the command is {format_size(size)}, over the limit of "
-            f"{format_size(MAX_COMMAND_BYTES)}; use write for large content",
+            f"the command: {over_limit(size, MAX_COMMAND_BYTES)}; use write for large content",
             kind="too_large",
         )
 

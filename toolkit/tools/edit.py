@@ -17,15 +17,15 @@ from operations import (
     OperationUnsupported,
     WriteResult,
 )
-from toolkit.edit_plan import EditPlan, plan_edit
 from toolkit.failures import ToolFailure
-from toolkit.match import Edit
 from toolkit.mutation_key import mutation_key
 from toolkit.mutation_queue import mutation_queue
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import Found, at_existing, check_cwd, resolve_path, retell
+from toolkit.texts.edit_plan import EditPlan, plan_edit
+from toolkit.texts.match import Edit
+from toolkit.texts.written import in_place_note
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.written import in_place_note
 
 if TYPE_CHECKING:
     from toolkit.abort import AbortSignal
@@ -40,7 +40,7 @@ _THREAD_FROM_BYTES = 512 * 1024
 class EditItem(BaseModel):
     """One text to replace."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     old_text: str = Field(
         description="Text as it stands in the file, with its indentation; enough of it to be there "
@@ -55,7 +55,7 @@ class EditItem(BaseModel):
 class EditArguments(BaseModel):
     """Arguments of edit."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(description="File to edit: relative to the working folder, absolute, or ~/x.")
     edits: list[EditItem] = Field(

@@ -10,10 +10,10 @@ from operations import FindOperations, GlobResult, PathNotFound, Progress
 from toolkit.interrupt import unless_aborted
 from toolkit.optional import optional_operations
 from toolkit.paths import Found, at_existing, check_cwd, join_given
-from toolkit.search_notes import unreadable_note
-from toolkit.text import escape_name
+from toolkit.texts.search_notes import rooted_notes, unreadable_note
+from toolkit.texts.text import escape_names
+from toolkit.texts.truncate import MAX_BYTES, MAX_COUNT, Truncation, truncate_head
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.truncate import MAX_BYTES, truncate_head
 
 if TYPE_CHECKING:
     from toolkit.abort import AbortSignal
@@ -24,7 +24,7 @@ __all__ = ["FindArguments", "create_find_tool", "create_find_tool_definition"]
 class FindArguments(BaseModel):
     """Arguments of find."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pattern: str = Field(
         min_length=1,
@@ -66,7 +66,7 @@ def create_find_tool_definition(
 
         async def attempt(path: str) -> GlobResult:
             result = await operations.glob(
-                params.pattern, path, limit=params.limit, on_progress=on_progress
+                params.pattern, path, limit=min(params.limit, MAX_COUNT), on_progress=on_progress
             )
             # No mistaken folder may look like one without files, whatever a place makes of it.
             if not result.paths and not await operations.exists(path):
@@ -105,26 +105,9 @@ def _told(params: FindArguments, found: Found[GlobResult], max_bytes: int) -> Ag
     result = found.value
     paths = [join_given(params.path, path) for path in result.paths]
     cut = truncate_head(
-        "\n".join(map(escape_name, paths)), max_lines=len(paths) + 1, max_bytes=max_bytes
+        "\n".join(escape_names(paths)), max_lines=len(paths) + 1, max_bytes=max_bytes
     )
-    notes = [found.note] if found.note else []
-    if cut.truncated_by:
-        notes.append(
-            f"Showing {cut.shown_lines} of {len(paths)}{' or more' if result.more else ''} paths; "
-            "narrow the pattern or the path."
-        )
-    elif result.more:
-        notes.append(
-            f"Showing the first {len(paths)} path{'' if len(paths) == 1 else 's'}; there are "
-            f"more. Narrow the pattern or the path, or raise limit (now {params.limit})."
-        )
-    if result.ignored:
-        these = "1 path that fits is" if result.ignored == 1 else f"{result.ignored} that fit are"
-        notes.append(
-            f"{these} left out by .gitignore; name the ignored folder as path to see them."
-        )
-    if result.unreadable_total:
-        notes.append(unreadable_note(params.path, result.unreadable, result.unreadable_total))
+    notes = _notes(params, found, cut)
     details: dict[str, Any] = {
         "path": found.path,
         "count": len(paths),
@@ -142,3 +125,28 @@ def _told(params: FindArguments, found: Found[GlobResult], max_bytes: int) -> Ag
         details=details,
         structured_content={"paths": paths, "more": result.more},
     )
+
+
+def _notes(params: FindArguments, found: Found[GlobResult], cut: Truncation) -> list[str]:
+    result, count = found.value, len(found.value.paths)
+    notes = [found.note] if found.note else []
+    if cut.truncated_by:
+        notes.append(
+            f"Showing {cut.shown_lines} of {count}{' or more' if result.more else ''} paths; "
+            "narrow the pattern or the path."
+        )
+    elif result.more:
+        notes.append(
+            f"Showing the first {count} path{'' if count == 1 else 's'}; there are "
+            f"more. Narrow the pattern or the path, or raise limit (now {params.limit})."
+        )
+    if not count:
+        notes += rooted_notes(params.pattern)
+    if result.ignored:
+        these = "1 path that fits is" if result.ignored == 1 else f"{result.ignored} that fit are"
+        notes.append(
+            f"{these} left out by .gitignore; name the ignored folder as path to see them."
+        )
+    if result.unreadable_total:
+        notes.append(unreadable_note(params.path, result.unreadable, result.unreadable_total))
+    return notes

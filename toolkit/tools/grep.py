@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from operations import GrepMatch, GrepOperations, GrepQuery, GrepResult
 from toolkit.interrupt import unless_aborted
-from toolkit.match_lines import match_lines, match_values
 from toolkit.optional import optional_operations
 from toolkit.paths import Found, at_existing, check_cwd, join_given
-from toolkit.search_notes import unreadable_note
-from toolkit.text import escape_name
+from toolkit.texts.match_lines import match_lines, match_values
+from toolkit.texts.search_notes import rooted_notes, unreadable_note
+from toolkit.texts.text import escape_name
+from toolkit.texts.truncate import MAX_BYTES, MAX_COUNT, truncate_head
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.truncate import MAX_BYTES, truncate_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ _MAX_LINE_CHARS = 500
 class GrepArguments(BaseModel):
     """Arguments of grep."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pattern: str = Field(
         min_length=1,
@@ -124,18 +124,24 @@ class _Searcher:
         self, params: GrepArguments, on_update: OnUpdate
     ) -> tuple[Found[GrepResult], bool]:
         seen: list[GrepMatch] = []
+        found, text, full = 0, "", False
 
         def on_matches(batch: Sequence[GrepMatch]) -> None:
-            seen.extend(batch[: params.limit - len(seen)])
-            lines = match_lines(seen, escape_name, context=False)
-            on_update(AgentToolResult.text(_cut("\n".join(lines), self.max_bytes)[0]))
+            nonlocal found, text, full
+            found = min(found + len(batch), params.limit)
+            if not full:  # else every batch would have all those before it made into text again
+                seen.extend(batch[: params.limit - len(seen)])
+                lines = match_lines(seen, escape_name, context=False)
+                text, truncation = _cut("\n".join(lines), self.max_bytes)
+                full = bool(truncation)
+            on_update(AgentToolResult.text(text, details={"matches": found}))
 
         async def attempt(path: str) -> GrepResult:
             return await self.operations.grep(self._query(params, path), on_matches=on_matches)
 
         given = "." if params.path is None else params.path
-        found = await at_existing(given, self.cwd, attempt, noun="file or folder")
-        return found, await self._is_file(found)
+        result = await at_existing(given, self.cwd, attempt, noun="file or folder")
+        return result, await self._is_file(result)
 
     def _query(self, params: GrepArguments, path: str) -> GrepQuery:
         return GrepQuery(
@@ -145,7 +151,7 @@ class _Searcher:
             ignore_case=params.ignore_case,
             literal=params.literal,
             context=params.context,
-            limit=params.limit,
+            limit=min(params.limit, MAX_COUNT),
             max_line_chars=_MAX_LINE_CHARS,
             timeout_s=self.timeout_s,
         )
@@ -198,6 +204,8 @@ def _notes(params: GrepArguments, found: Found[GrepResult], *, truncated: bool) 
             f"Showing the first {count} matching line{'' if count == 1 else 's'}; there are more. "
             f"Narrow the search with path or glob, or raise limit (now {params.limit})."
         )
+    if not result.matches:
+        notes += rooted_notes(params.glob)
     if truncated:
         notes.append(
             "The text of the result was cut at its size limit; narrow the search or use less "

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolkit.interrupt import unless_aborted
 from toolkit.optional import optional_operations
 from toolkit.paths import Found, at_existing, check_cwd
-from toolkit.text import escape_name
+from toolkit.texts.text import escape_name
+from toolkit.texts.truncate import MAX_BYTES, MAX_COUNT, truncate_head
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.truncate import MAX_BYTES, truncate_head
 
 if TYPE_CHECKING:
     from operations import DirectoryListing, Entry, LsOperations
@@ -23,7 +23,7 @@ __all__ = ["LsArguments", "create_ls_tool", "create_ls_tool_definition"]
 class LsArguments(BaseModel):
     """Arguments of ls."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str | None = Field(
         default=None, description="Folder to list. Default: the working folder."
@@ -56,7 +56,7 @@ def create_ls_tool_definition(
         _context: Any,
     ) -> AgentToolResult:
         async def attempt(path: str) -> DirectoryListing:
-            return await operations.list_directory(path, limit=params.limit)
+            return await operations.list_directory(path, limit=min(params.limit, MAX_COUNT))
 
         given = "." if params.path is None else params.path
         found = await unless_aborted(signal, at_existing(given, cwd, attempt, noun="folder"))

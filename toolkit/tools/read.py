@@ -11,13 +11,13 @@ from operations import LineWindow, OperationUnsupported, Progress, ReadOperation
 from toolkit.calls import ImageContent, TextContent
 from toolkit.images import MAX_FILE_BYTES, view_image
 from toolkit.interrupt import unless_aborted
-from toolkit.languages import language_of
-from toolkit.lines import window_of
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import Found, at_existing, check_cwd
-from toolkit.shown_lines import ShownLines, show_lines
+from toolkit.texts.languages import language_of
+from toolkit.texts.lines import window_of
+from toolkit.texts.shown_lines import ShownLines, show_lines
+from toolkit.texts.truncate import MAX_BYTES, MAX_COUNT, MAX_LINES, format_size
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.truncate import MAX_BYTES, MAX_LINES, format_size
 
 if TYPE_CHECKING:
     from toolkit.abort import AbortSignal
@@ -28,7 +28,7 @@ __all__ = ["ReadArguments", "create_read_tool", "create_read_tool_definition"]
 class ReadArguments(BaseModel):
     """Arguments of read."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(description="File to read: relative to the working folder, absolute, or ~/x.")
     offset: int | None = Field(
@@ -144,7 +144,7 @@ class _Reader:
         return _text(found, shown)
 
     async def _window(self, path: str, params: ReadArguments, on_update: OnUpdate) -> LineWindow:
-        start = params.offset or 1
+        start = min(params.offset or 1, MAX_COUNT)
         lines = min(params.limit or self.max_lines, self.max_lines)
 
         def on_progress(progress: Progress) -> None:

@@ -14,9 +14,9 @@ from toolkit.mutation_key import mutation_key
 from toolkit.mutation_queue import mutation_queue
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import check_cwd, resolve_path, retell
+from toolkit.texts.truncate import count_lines, format_size
+from toolkit.texts.written import in_place_note
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
-from toolkit.truncate import count_lines, format_size
-from toolkit.written import in_place_note
 
 if TYPE_CHECKING:
     from toolkit.abort import AbortSignal
@@ -27,7 +27,7 @@ __all__ = ["WriteArguments", "create_write_tool", "create_write_tool_definition"
 class WriteArguments(BaseModel):
     """Arguments of write."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(
         description="File to write: relative to the working folder, absolute, or ~/x."

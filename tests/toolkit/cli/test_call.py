@@ -140,3 +140,37 @@ def test_help_is_short_and_names_the_commands(tmp_path: Path) -> None:
     for command in ("call", "run", "demo"):
         assert command in done.stdout
     assert len(done.stdout.splitlines()) < 40
+
+
+def test_the_kept_output_of_a_call_outlives_it_and_can_be_read(tmp_path: Path) -> None:
+    done = toolkit(
+        "call", "bash", "command=seq 100000", "--format", "json",
+        cwd=tmp_path, env={"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    kept = Path(json.loads(done.stdout)["details"]["kept_path"])
+    assert kept.is_relative_to(tmp_path)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    again = toolkit("call", "read", f"path={kept}", "offset=77777", "limit=1", cwd=tmp_path)
+    assert again.stdout.startswith("77777\n")
+
+
+@pytest.mark.parametrize("argument", ["edits={deep}", "--args={deep}"])
+def test_json_nested_too_deeply_is_told_in_words(tmp_path: Path, argument: str) -> None:
+    done = toolkit("call", "edit", "path=a", argument.format(deep="[" * 50_000), cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert "nested" in (done.stdout or done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_output_that_cannot_be_written_is_told_in_a_line(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "toolkit.cli", "call", "ls"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(argv, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == b"toolkit: standard output: No space left on device\n"
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("é\n", encoding="utf-8")
+    done = toolkit("call", "read", "path=a", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stdout) == (0, "\\xe9\n")

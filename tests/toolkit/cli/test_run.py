@@ -11,6 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
+import pytest
+
+from toolkit import AbortController
+
 RUN = [sys.executable, "-m", "toolkit.cli", "run"]
 
 
@@ -161,3 +167,118 @@ def wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def run_with(cwd: Path, stdin: Any, stdout: Any, *options: str, **more: Any) -> tuple[int, bytes]:
+    done = subprocess.run(
+        [*RUN, "-", *options],
+        cwd=cwd,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        **more,
+    )
+    return done.returncode, done.stderr
+
+
+def test_no_input_at_all_is_no_line(tmp_path: Path) -> None:
+    """epoll refuses /dev/null, which is what CI gives."""
+    assert run_with(tmp_path, subprocess.DEVNULL, None) == (0, b"")
+
+
+def test_closed_streams_are_told_in_a_line(tmp_path: Path) -> None:
+    line = json.dumps(call("write", path="made", content=""))
+    shell = f"exec '{sys.executable}' -m toolkit.cli run -"
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    for redirect, code in (("<&-", 2), (f">&- <<< '{line}'", 1)):
+        argv = ["bash", "-c", f"{shell} {redirect}"]
+        done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1)
+        assert b"Bad file descriptor" in done.stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_full_disk_behind_the_output_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text(
+        "".join(json.dumps(call("write", path=f"{n}", content="")) + "\n" for n in range(20))
+    )
+    with open("/dev/full", "wb") as full, open(tmp_path / "in", "rb") as lines:
+        code, error = run_with(tmp_path, lines, full)
+    assert (code, error) == (1, b"toolkit: standard output: No space left on device\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "in"]
+
+
+def test_nothing_more_is_run_once_nobody_reads(tmp_path: Path) -> None:
+    """With events too, whose printing happens in a listener."""
+    for options in ([], ["--events"]):
+        with subprocess.Popen(
+            [*RUN, "-", *options],
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdin.write(json.dumps(call("ls")).encode() + b"\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            process.stdout.close()
+            late = [call("bash", command="touch seen"), call("write", path="late", content="")]
+            process.stdin.write("".join(json.dumps(one) + "\n" for one in late).encode())
+            process.stdin.close()
+            assert process.stderr.read() == b""
+            assert process.wait(20) == 1
+        assert not (tmp_path / "late").exists()
+
+
+def test_a_folder_as_file_is_a_usage_fault(tmp_path: Path) -> None:
+    done = subprocess.run([*RUN, "."], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "toolkit: .: Is a directory\n")
+
+
+def test_an_id_of_null_is_none(tmp_path: Path) -> None:
+    _, messages = run([{"id": None, "name": "ls"}], tmp_path)
+    assert messages[0]["toolCallId"] == "1.1"
+
+
+def test_json_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*RUN, "-"],
+        cwd=tmp_path,
+        env=env,
+        input=json.dumps(call("write", "é", path="é", content="")).encode(),
+        capture_output=True,
+        timeout=60,
+    )
+    assert json.loads(done.stdout.decode())["toolCallId"] == "é"
+
+
+def test_a_line_without_end_is_refused_and_not_kept() -> None:
+    """Only as much of it is held as shows that it is too long; the next line is whole again."""
+    from toolkit.cli import run as module
+
+    async def lines() -> list[bytes]:
+        reader, writer = os.pipe()
+        with anyio.move_on_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.to_thread.run_sync, fill, writer)
+                found = [
+                    line async for line in module._lines_until(reader, AbortController().signal)
+                ]
+        os.close(reader)
+        return found
+
+    def fill(writer: int) -> None:
+        with open(writer, "wb") as pipe:
+            pipe.write(b"short\n" + b"x" * 3_000_000 + b"\nlast")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_LINE", 1000)
+        found = anyio.run(lines)
+        assert [len(line) for line in found] == [5, 1001, 4]
+        with pytest.raises(ValueError, match="longer than 1000 bytes"):
+            module.parse_line(found[1], 2)

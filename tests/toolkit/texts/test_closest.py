@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolkit.closest import describe_closest
+from toolkit.texts.closest import describe_closest
 
 
 @pytest.mark.parametrize(

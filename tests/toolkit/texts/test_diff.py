@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.diff import unified_diff
-from toolkit.match import Edit, Edited, EditError, apply_edits
+from toolkit.texts.diff import unified_diff
+from toolkit.texts.match import Edit, Edited, EditError, apply_edits
 
 
 def edited(text: str, *pairs: tuple[str, str], every: bool = False) -> Edited:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.lines import window_of
+from toolkit.texts.lines import window_of
 
 ENCODINGS = [
     (b"", "utf-8"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolkit.match import Edit, EditError, EditNotFound, apply_edits
+from toolkit.texts.match import Edit, EditError, EditNotFound, apply_edits
 
 alphabet = st.sampled_from("ab\n\r \t\u00a0'\u2019\"\u201c-\u2014é\u0301\ufb01")
 plain_texts = st.text(alphabet="ab\n é\u2019", min_size=1, max_size=20)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.text import (
+from toolkit.texts.text import (
     decode_for_display,
     decode_for_editing,
     encoding_label,
     escape_name,
+    escape_names,
     line_endings,
     without_terminal_codes,
 )
@@ -131,3 +132,10 @@ def test_labels_are_for_people():
         "cp1252",
         "UTF-8 with BOM",
     ]
+
+
+@given(st.lists(st.text(max_size=5)))
+def test_many_names_are_escaped_as_each_of_them_is(names: list[str]) -> None:
+    assert escape_names(names) == [escape_name(name) for name in names]
+    plain = [f"src/{name}.py" for name in ("a", "b_c", "d-e")]
+    assert escape_names(plain) == plain

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.truncate import (
+from toolkit.texts.truncate import (
     MAX_BYTES,
     MAX_LINES,
     count_lines,

@@ -335,7 +335,7 @@ def test_limits_are_checked_at_creation(name, value):
         ("", "empty", "invalid_arguments"),
         (" \n", "empty", "invalid_arguments"),
         ("a\x00b", "NUL", "invalid_arguments"),
-        ("x" * (10 * 1024 * 1024 + 1), "over the limit of 10.0 MB", "too_large"),
+        ("x" * (10 * 1024 * 1024 + 1), "over the limit of 10485760 bytes", "too_large"),
     ],
 )
 async def test_what_is_no_command_is_refused(run, command, says, kind):
@@ -395,3 +395,23 @@ def test_the_description_names_the_shell_where_it_is_known():
         "bash (sh where there is none)"
         in create_bash_tool_definition("/w", operations=Shell()).description
     )
+
+
+@pytest.mark.parametrize("place", [Shell, TailShell])
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [([b"a"], 1), ([b"a\n"], 1), ([b"a\n", b"b"], 2), ([b"x\n" * 3000, b"end"], 3001), ([], 0)],
+)
+async def test_a_last_line_without_an_ending_is_counted(run, place, chunks, lines):
+    """Programs and the model are told one number, also where the beginning is gone."""
+    message = await run(bash(place(*chunks)), command="x")
+    assert message.details["total_lines"] == lines
+    if lines > 2000:
+        assert message.details["truncation"]["total_lines"] == lines
+        assert f"of {lines} lines" in message.text
+
+
+async def test_a_command_just_over_the_limit_is_told_in_bytes(run):
+    """One that reads 10.0 MB in both places would teach nothing."""
+    message = await run(bash(Shell()), command="x" * (10 * 1024 * 1024 + 1))
+    assert "10485761 bytes is over the limit of 10485760 bytes" in message.text

@@ -329,3 +329,24 @@ def test_a_tool_on_a_mock_is_described_without_being_run():
     assert (
         definition.render_call(definition.parameters(path="f", offset=2, limit=3)) == "read f:2-4"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "says"),
+    [
+        (b"\n", {}, "[Line 1 is empty.]"),
+        (b"a\n\n", {"offset": 2}, "[Line 2 is empty.]"),
+        (b"\na", {"limit": 1}, "[Showing line 1 of 2; continue with offset=2.]"),
+        (b"\n\n", {}, "\n"),
+    ],
+)
+async def test_one_empty_line_is_told_in_words(run, content, arguments, says):
+    """An empty text block is refused by some models' APIs, and tells nothing."""
+    message = await run(tool(content), path="f", **arguments)
+    assert message.text == says
+
+
+async def test_an_offset_beyond_all_numbers_of_the_wire_is_past_the_end(run):
+    """An engine refuses numbers of more than 64 bits, in words that name none of ours."""
+    message = await run(tool(b"a\n"), path="f", offset=10**30)
+    assert message.text == f"f: offset {2**53} is past the end; the file has 1 line"

@@ -347,3 +347,55 @@ async def test_a_file_is_told_to_be_one(run):
     message = await run(create_ls_tool("/w", operations=File()), path="f.txt")
     assert message.text == "f.txt: is a file, not a folder"
     assert message.is_error
+
+
+class Listing:
+    """The smallest place to list and to find in; it remembers the limits."""
+
+    def __init__(self) -> None:
+        self.limits: list = []
+
+    async def list_directory(self, path, *, limit):
+        self.limits.append(limit)
+        return DirectoryListing()
+
+    async def exists(self, path):
+        return True
+
+    async def glob(self, pattern, root, *, limit, on_progress=None):
+        self.limits.append(limit)
+        return GlobResult()
+
+
+@pytest.mark.parametrize("limit", [2**53 - 1, 2**53, 2**63, 10**30])
+async def test_a_limit_beyond_all_numbers_of_the_wire_is_as_good_as_none(run, limit):
+    """An engine refuses numbers of more than 64 bits: the search would not have run at all."""
+    searched, listed = Searchable(GrepResult()), Listing()
+    for tool, arguments in (
+        (create_grep_tool("/w", operations=searched), {"pattern": "x"}),
+        (create_find_tool("/w", operations=listed), {"pattern": "x"}),
+        (create_ls_tool("/w", operations=listed), {}),
+    ):
+        assert not (await run(tool, **arguments, limit=limit)).is_error
+    assert [searched.trips[0].limit, *listed.limits] == [min(limit, 2**53)] * 3
+
+
+@pytest.mark.parametrize("pattern", ["/w/src/*.py", "~/src/*.py", "/"])
+async def test_a_glob_written_as_a_whole_path_is_explained_when_it_fits_nothing(run, pattern):
+    """It is taken below `path`; "nothing found" alone would be believed."""
+    found = await run(create_find_tool("/w", operations=Listing()), pattern=pattern)
+    searched = await run(grep(), pattern="x", glob=pattern)
+    note = f"[{pattern} is looked for below path, not from the root; give the folder as path.]"
+    assert found.text == f"Nothing found.\n\n{note}"
+    assert searched.text == f"No matches.\n\n{note}"
+    assert "below path" not in (await run(grep(match("a", 1)), pattern="x", glob="/a")).text
+    assert "below path" not in (await run(grep(), pattern="/x")).text
+
+
+@pytest.mark.parametrize("arguments", [{}, {"path": "."}])
+async def test_a_working_folder_that_is_gone_is_named(run, arguments):
+    """The model cannot know what "." is."""
+    gone = PathNotFound("/w", "/", ("x/",))
+    tool = create_grep_tool("/w", operations=Searchable(gone))
+    message = await run(tool, pattern="x", **arguments)
+    assert message.text == "the working folder /w: no such file or folder; / has x/"

@@ -1,0 +1,1 @@
+"""Pure rules of text that tools share: encodings, cutting, matching, diffs, wording."""
