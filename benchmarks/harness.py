@@ -1,0 +1,93 @@
+"""Measure two things in turn and compare their medians, so that a drifting machine cancels out."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+__all__ = ["Figure", "compare", "single"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One line of the table.
+
+    Attributes:
+        name: What was done.
+        ours: Median in seconds (or the unit in `unit`).
+        reference: Median of the reference, in the same run, or None.
+        against: What the reference is.
+        goal: Most that ours / reference (or ours, without one) may be.
+        unit: "s", "MB" or "x".
+        samples: How many of each were measured.
+    """
+
+    name: str
+    ours: float
+    reference: float | None
+    against: str
+    goal: float
+    unit: str = "s"
+    samples: int = 1
+
+    @property
+    def ratio(self) -> float:
+        """Return what the goal is about."""
+        return self.ours if self.reference is None else self.ours / self.reference
+
+    @property
+    def met(self) -> bool:
+        """Tell whether the goal was reached in this run."""
+        return self.ratio <= self.goal
+
+
+async def compare(
+    name: str,
+    ours: Callable[[], Awaitable[object]],
+    reference: Callable[[], Awaitable[object]],
+    *,
+    against: str,
+    goal: float,
+    rounds: int,
+    per_call: int = 1,
+) -> Figure:
+    """Run both in turn, `rounds` times after one warm-up; one run does `per_call` things."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for round_number in range(rounds + 1):
+        for kept, run in zip(times, (ours, reference), strict=True):
+            started = time.perf_counter()
+            await run()
+            if round_number:
+                kept.append((time.perf_counter() - started) / per_call)
+    medians = [statistics.median(kept) for kept in times]
+    return Figure(
+        name=name,
+        ours=medians[0],
+        reference=medians[1],
+        against=against,
+        goal=goal,
+        samples=rounds,
+    )
+
+
+async def single(
+    name: str,
+    ours: Callable[[], Awaitable[float]],
+    *,
+    goal: float,
+    unit: str = "s",
+    rounds: int = 1,
+) -> Figure:
+    """Take the median of a figure that `ours` measures by itself."""
+    values = [await ours() for _ in range(rounds)]
+    return Figure(
+        name=name,
+        ours=statistics.median(values),
+        reference=None,
+        against="",
+        goal=goal,
+        unit=unit,
+        samples=rounds,
+    )
