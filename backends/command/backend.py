@@ -70,6 +70,7 @@ class CommandBackend(RemoteBackend):
             lease_s=lease_s,
             connect_timeout_s=connect_timeout_s,
             settings=settings,
+            open_lane=self._open_program,
         )
         self._cwd_is_home = cwd is None
 
@@ -86,6 +87,9 @@ class CommandBackend(RemoteBackend):
         return self
 
     async def _open(self) -> Channel:
+        return await self._open_program(bootstrap.shell_argv())
+
+    async def _open_program(self, argv: Sequence[str]) -> Channel:
         env = program_environment(os.environ, inherit=self._inherit_env)
         try:
             channel = await open_pipe([*self._argv, "/bin/sh"], env=env)
@@ -94,7 +98,7 @@ class CommandBackend(RemoteBackend):
             raise BackendUnavailable(self._target, reason) from error
         try:
             with anyio.fail_after(self._timeout_s):
-                await self._hand_over(channel)
+                await self._hand_over(channel, argv)
         except BaseException as error:
             with anyio.move_on_after(_CLOSE_S, shield=True):
                 await channel.close()
@@ -104,12 +108,13 @@ class CommandBackend(RemoteBackend):
             raise
         return channel
 
-    async def _hand_over(self, channel: PipeChannel) -> None:
-        """Have the shell become what waits for the engine; wait until it reads no more.
+    async def _hand_over(self, channel: PipeChannel, argv: Sequence[str]) -> None:
+        """Have the shell become another program; wait until it reads no more itself.
 
         A shell reads its script in blocks: what came too early would be lost in it.
         """
-        line = f"printf '%s\\n' {shlex.quote(_MARK.decode().strip())}; {bootstrap.shell_line()}\n"
+        mark = shlex.quote(_MARK.decode().strip())
+        line = f"printf '%s\\n' {mark}; exec {shlex.join(argv)}\n"
         seen = b""
         try:
             await channel.send(line.encode())

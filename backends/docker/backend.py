@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +17,7 @@ from backends.docker.lease import keep_alive
 from backends.docker.sandbox import Sandbox, make_container, remove_container
 from backends.docker.state import find_container, state_of
 from backends.docker.stream import HijackedStream
+from backends.remote import bootstrap
 from backends.remote.backend import RemoteBackend
 from backends.remote.channel import Channel
 from operations import BackendUnavailable, TargetFacts
@@ -67,6 +68,7 @@ class DockerBackend(RemoteBackend):
             cwd=workdir or "/",
             env=env,
             connect_timeout_s=connect_timeout_s,
+            open_lane=self._open_program,
             **options,
         )
         self._container = container
@@ -238,13 +240,16 @@ class DockerBackend(RemoteBackend):
         self._container = ""
 
     async def _open(self) -> Channel:
+        return await self._open_program(bootstrap.shell_argv())
+
+    async def _open_program(self, argv: Sequence[str]) -> Channel:
         daemon = self._daemon
         if daemon is None:
             raise BackendUnavailable(
                 self._target, "the backend is not open; use it in `async with`"
             )
         container, exec_id, stream = await daemon.run(
-            self._open_exec,
+            lambda api: self._open_exec(api, list(argv)),
             self._target,
             self._timeout_s,
             discard=lambda _api, opened: opened[2].close(),
@@ -254,12 +259,16 @@ class DockerBackend(RemoteBackend):
             self._workdir = self.cwd = str(container["Config"].get("WorkingDir") or "/")
         return ExecChannel(daemon, self._container_id, exec_id, stream, self._target)
 
-    def _open_exec(self, api: APIClient) -> tuple[dict[str, Any], str, HijackedStream]:
+    def _open_exec(
+        self, api: APIClient, argv: list[str]
+    ) -> tuple[dict[str, Any], str, HijackedStream]:
         from docker.errors import APIError
 
         container = find_container(api, self._container, self._target)
         try:
-            exec_id, stream = open_exec(api, container["Id"], user=self._user, env=self._variables)
+            exec_id, stream = open_exec(
+                api, container["Id"], argv, user=self._user, env=self._variables
+            )
         except APIError:
             # It may have been stopped between the two requests.
             if state := state_of(api, container["Id"]):

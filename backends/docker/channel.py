@@ -16,7 +16,6 @@ from backends.docker.stream import (
     NotDocker,
     StreamClosed,
 )
-from backends.remote import bootstrap
 from backends.remote.channel import ChannelClosed
 from operations import BackendUnavailable
 
@@ -35,13 +34,14 @@ _KILLED = 128 + 9
 
 
 def open_exec(
-    api: APIClient, container: str, *, user: str, env: dict[str, str]
+    api: APIClient, container: str, argv: list[str], *, user: str, env: dict[str, str]
 ) -> tuple[str, HijackedStream]:
-    """Start what becomes the engine in a container; return the exec's id and its stream.
+    """Start a program in a container; return the exec's id and its stream.
 
     Args:
         api: The SDK's client; this asks the Docker engine, so in a thread.
         container: The container's id.
+        argv: The program: what becomes the engine, or a shell.
         user: As for `docker exec --user`; "" for the container's own.
         env: Variables on top of the container's own.
     """
@@ -49,7 +49,7 @@ def open_exec(
     # would change the bytes.
     made = api.exec_create(
         container,
-        bootstrap.shell_argv(),
+        argv,
         stdin=True,
         user=user,
         environment=env,

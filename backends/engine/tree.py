@@ -87,7 +87,8 @@ class Tree:
         """
         while True:
             for process in self._freeze(min(until, time.monotonic() + _FREEZE_S)):
-                _send_to_group(process, signal.SIGKILL)
+                if not _send_to_group(process, signal.SIGKILL):
+                    send(process, signal.SIGKILL)
             if self._dead(reap, until):
                 return []
             if time.monotonic() >= until:
@@ -113,9 +114,10 @@ class Tree:
                     fresh = True
                     if process.group not in groups and _send_to_group(process, signal.SIGSTOP):
                         groups[process.group] = process
-                    elif process.state not in _STOPPED:
+                    else:
                         groups[process.pid, process.start] = process
-                        send(process, signal.SIGSTOP)
+                        if process.state not in _STOPPED:
+                            send(process, signal.SIGSTOP)
                 if time.monotonic() >= until:
                     return groups.values()
         return groups.values()

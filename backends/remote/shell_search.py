@@ -207,7 +207,7 @@ class _Supply:
         ]
 
     async def _sift(self, block: int) -> None:
-        """Ask which files of a block hold the plain text, or may in another encoding."""
+        """Ask which files of a block hold the text, or may: encoded otherwise, or unreadable."""
         if block in self._sifted or self._plain is None:
             return
         self._sifted.add(block)
@@ -220,7 +220,7 @@ class _Supply:
         async with self._core.lanes.lane("files") as lane:
             texts = (self._plain, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
             request = function_call("holding", self._at, *texts, *asked)
-            reply = await lane.call(request, limit=sum(map(len, asked)) + len(asked))
+            reply = await lane.call(request, limit=2 * (sum(map(len, asked)) + len(asked)))
         self._holding.update(line[2:] for line in reply.data.split(b"\n") if line)
 
 

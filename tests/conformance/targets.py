@@ -35,7 +35,7 @@ class Target:
         open: Given a scratch folder of this machine and backend options, opens a Place.
         lacks: What a test may need and this target has not, with the reason: "shell" (a real
             POSIX shell and programs), "permissions" (modes are enforced), "proc" (a /proc
-            filesystem), "fifo".
+            filesystem), "fifo", or a program's name.
         differs: Names of tests known to fail here, with the reason; they must fail.
     """
 
@@ -69,6 +69,7 @@ async def _in_memory(scratch: Path, **options: Any) -> AsyncIterator[Place]:
 
 
 _HOST_LACKS = {"permissions": _ROOT_USER} if os.geteuid() == 0 else {}
+_BUSYBOX_LACKS = dict.fromkeys(("bash", "nohup", "python3"), "busybox has no such program")
 
 TARGETS: dict[str, Target] = {
     "local": Target(open=_on_this_machine(LocalBackend), lacks=_HOST_LACKS),
@@ -92,10 +93,14 @@ if engine_is_there():
         open=in_container("python-minimal"), lacks={"permissions": _ROOT_USER}
     )
     TARGETS["locked"] = Target(open=in_container("locked"))
-# These have to be asked for by name.
-if "shell" in os.environ.get("REMOTEHANDS_TEST_TARGETS", ""):
-    TARGETS["shell"] = Target(open=in_shell(["sh"]), lacks=_HOST_LACKS)
-    TARGETS["shell-busybox"] = Target(
-        open=in_shell([BUSYBOX, "sh"], only_busybox=True),
-        lacks={**_HOST_LACKS, **dict.fromkeys(("bash", "nohup", "python3"), "busybox has none")},
+    TARGETS["minimal"] = Target(
+        open=in_container("minimal"),
+        lacks={"permissions": _ROOT_USER, "python3": "this image has none"},
     )
+    TARGETS["busybox"] = Target(
+        open=in_container("busybox"), lacks={"permissions": _ROOT_USER, **_BUSYBOX_LACKS}
+    )
+TARGETS["shell"] = Target(open=in_shell(["sh"]), lacks=_HOST_LACKS)
+TARGETS["shell-busybox"] = Target(
+    open=in_shell([BUSYBOX, "sh"], only_busybox=True), lacks={**_HOST_LACKS, **_BUSYBOX_LACKS}
+)

@@ -53,5 +53,6 @@ holding() {
   cd -- "$1/" || return 1
   shift 4
   grep -lsF -e "$x" -e "$y" -e "$z" -- "$@"
+  for f; do [ -r "$f" ] || printf '%s\n' "$f"; done
   cd /
 }

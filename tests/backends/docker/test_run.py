@@ -129,7 +129,6 @@ async def test_a_cancelled_body_removes_the_container_too(api: Any) -> None:
         ({"image": "no-such-image/at/all"}, "no image 'no-such-image/at/all'"),
         ({"image": PYTHON, "runtime": "nope"}, "nope"),
         ({"image": PYTHON, "mount": "/no/such/folder"}, "no/such/folder"),
-        ({"image": "remotehands-test/minimal"}, "no python3"),
     ],
 )
 async def test_what_cannot_be_started_leaves_nothing(

@@ -156,3 +156,17 @@ def test_threads_of_ours_do_not_disturb_the_walk() -> None:
     stop.set()
     for thread in threads:
         thread.join()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_child_in_our_own_group_is_ended_too(marked: Marked, *, stopped: bool) -> None:
+    """A fork that has not made its session yet must not be left standing still."""
+    with subprocess.Popen(["sleep", marked.text]) as child:
+        marked.appear(1)
+        if stopped:
+            os.kill(child.pid, signal.SIGSTOP)
+        found = tree.Tree(os.getpid())
+        others = {pid for pid in found.find() if pid != child.pid}
+        killing = tree.Tree(os.getpid(), skip=others)
+        assert killing.kill(lambda: child.poll() is not None, time.monotonic() + 5) == []
+    assert marked.pids() == []
