@@ -68,7 +68,8 @@ def test_a_time_limit_ends_the_whole_tree(marked: Marked, tree: str) -> None:
         assert answer["ended"] == "timeout"
         assert (answer["killed"], answer["survivors"]) == ("killed", [])
         assert (answer["exit_code"], answer["signal"], answer["background"]) == (None, None, 0)
-        assert answer.parts[0]["data"].startswith(b"ready\n")
+        if tree != "flood":  # of which the first snapshot may hold no more than its own tail
+            assert answer.parts[0]["data"].startswith(b"ready\n")
         assert engine.about()["running"] == 0
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -79,12 +81,12 @@ def as_nobody(script, *arguments):
 
 
 @pytest.fixture
-def shared_path(tmp_path_factory):
-    """Make a folder that every user may reach."""
-    path = tmp_path_factory.mktemp("shared")
-    for folder in (path, path.parent, path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o755)
-    return path
+def shared_path():
+    """A folder that every user can get to; pytest's own may stand below one of mode 0700."""
+    path = Path(tempfile.mkdtemp(prefix="remotehands-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 @needs_root
