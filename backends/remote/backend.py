@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from backends.remote import convert
 from backends.remote.answers import Collector, Rows, match_converter, progress_of
@@ -20,8 +20,6 @@ from backends.remote.channel import OpenChannel
 from backends.remote.client import PATIENCE_S, Unanswered
 from backends.remote.connection import Connection
 from backends.remote.fallback import OPERATIONS, lacks_python, shell_backend
-from backends.remote.lanes import LaneOpener
-from backends.remote.shell_backend import ShellBackend
 from operations import (
     DirectoryListing,
     ExecResult,
@@ -39,6 +37,10 @@ from operations import (
     VersionedContent,
     WriteResult,
 )
+
+if TYPE_CHECKING:
+    from backends.remote.lanes import LaneOpener
+    from backends.remote.shell_backend import ShellBackend
 
 __all__ = ["RemoteBackend"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from backends.remote.lanes import LaneOpener
-from backends.remote.shell_backend import ShellBackend
+if TYPE_CHECKING:
+    from backends.remote.lanes import LaneOpener
+    from backends.remote.shell_backend import ShellBackend
 
 __all__ = ["OPERATIONS", "lacks_python", "shell_backend"]
 
@@ -57,6 +58,9 @@ def shell_backend(
         connect_timeout_s: As for `RemoteBackend`.
         settings: Options of the engine's commands; those that lanes have too are heeded.
     """
+    # Most targets have Python, and need neither this nor the search that goes with it.
+    from backends.remote.shell_backend import ShellBackend
+
     heeded = {name: settings[name] for name in _SETTINGS if name in settings}
     return ShellBackend(
         open_lane,

@@ -392,7 +392,7 @@ class Lanes:
             BackendUnavailable: None can be had; nothing was done.
         """
         async with self.turn(kind):
-            lane = await self.take()
+            lane = await self.take(kind)
             try:
                 yield lane
             finally:
@@ -402,9 +402,12 @@ class Lanes:
         """Return what bounds the lanes of one kind ("files", "commands" or "kills") in use."""
         return self._limits[kind]
 
-    async def take(self) -> Lane:
-        """Return a free lane, else a new one; the caller gives it back."""
-        while self._idle:
+    async def take(self, kind: str) -> Lane:
+        """Return a free lane, else a new one; the caller gives it back.
+
+        Commands leave one: where opening takes long, a read must not wait behind forty of them.
+        """
+        while len(self._idle) > (kind == "commands"):
             lane = self._idle.pop()
             if lane.lost is None:
                 return lane

@@ -160,7 +160,7 @@ class ShellCommands:
         cwd = await self._core.absolute(request.cwd)
         self._ran = True
         async with self._core.lanes.turn("commands"):
-            lane = await self._core.lanes.take()
+            lane = await self._core.lanes.take("commands")
             family = f"{self._session}.{lane.pid}."
             mark = f"{family}{next(self._numbers)}."
             keep = b"1" if self._keep_background else b""

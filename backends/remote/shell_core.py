@@ -23,6 +23,8 @@ T = TypeVar("T")
 #: How long a cancelled caller waits for what must be settled.
 SETTLE_S = 5.0
 _PROBE_BYTES = 1 << 16
+#: Lanes that wait for requests once connected: for a command, a file, and what comes meanwhile.
+_FREE_LANES = 3
 #: Most bytes of an answer that is not a file's content.
 TOLD_BYTES = 8 << 20
 
@@ -76,7 +78,7 @@ class ShellCore:
                 raise BackendUnavailable(self.target, f"{error}") from error
             self.lanes.settings = known.settings
             await lane.call(known.settings.encode(), limit=0)
-        self.lanes.tasks.start_soon(self.lanes.prepare, 2)
+        self.lanes.tasks.start_soon(self.lanes.prepare, _FREE_LANES)
         return known
 
     async def absolute(self, path: str) -> bytes:

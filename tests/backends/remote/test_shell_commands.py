@@ -67,8 +67,8 @@ async def test_a_lane_is_used_again_after_a_command(shells: Shells) -> None:
         for number in range(10):
             result, output = await run(backend, f"echo {number}; exit {number}")
             assert (result.exit_code, output) == (number, b"%d\n" % number)
-    # Two are opened ahead.
-    assert len(shells.opened) <= 3
+    # Some are opened ahead.
+    assert len(shells.opened) <= 4
 
 
 @pytest.mark.parametrize(

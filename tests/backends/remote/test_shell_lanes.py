@@ -273,3 +273,14 @@ async def test_a_backend_that_is_closed_refuses(shells: Shells) -> None:
         await backend.exists("/")
     with pytest.raises(OperationError):
         await backend.exists("/")
+
+
+async def test_commands_leave_a_lane_for_files(shells: Shells) -> None:
+    async with Pool(shells) as lanes:
+        await lanes.prepare(2)
+        taken = [await lanes.take("commands") for _ in range(3)]
+        assert len(shells.opened) == 4
+        await lanes.take("files")
+        assert len(shells.opened) == 4
+        for lane in taken:
+            lanes.give_back(lane)
