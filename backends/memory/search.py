@@ -51,10 +51,6 @@ class SearchTree(Protocol):
         """Return the content of a file as chunks."""
         ...
 
-    def exists(self, rel: bytes) -> bool:
-        """Tell whether a name is there."""
-        ...
-
     def above(self) -> list[tuple[bytes, bytes]]:
         """Return the .gitignore files above that count."""
         ...
@@ -98,14 +94,6 @@ class View:
         self._check_readable(node)
         return iter([node.content] if node.content else [])
 
-    def exists(self, rel: bytes) -> bool:
-        """Tell whether a name is there, be it a broken symlink."""
-        try:
-            self._get(rel)
-        except OSError:
-            return False
-        return True
-
     def above(self) -> list[tuple[bytes, bytes]]:
         """Return the .gitignore files of the folders above that are in the same work tree.
 
@@ -133,7 +121,11 @@ class View:
             fail(errno.EACCES)
 
     def _has(self, folder: bytes, name: bytes) -> bool:
-        return self.exists(os.path.join(folder, name))
+        try:
+            self._get(os.path.join(folder, name))
+        except OSError:
+            return False
+        return True
 
     def _ignore_file(self, folder: bytes) -> bytes | None:
         try:

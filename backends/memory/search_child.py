@@ -50,11 +50,6 @@ class PlainTree:
             raise PermissionError
         return iter([content] if content else [])
 
-    def exists(self, rel: bytes) -> bool:
-        """Tell whether a name is there."""
-        folder, _, name = rel.rpartition(b"/")
-        return any(name == other for other, _ in self._folders.get(folder) or ())
-
     def above(self) -> list[tuple[bytes, bytes]]:
         """Return the .gitignore files above."""
         return self._above

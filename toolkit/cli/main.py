@@ -25,7 +25,8 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="TARGET",
-        help="Where the tools act: local:, local:/dir, memory:, memory:/dir (a copy of a folder).",
+        help="Where the tools act: local:, local:/dir, memory:, memory:/dir (a copy of a folder), "
+        "docker://CONTAINER, docker+run://IMAGE, command:ARGV.",
     ),
 ]
 Cwd = Annotated[
