@@ -21,6 +21,8 @@ _CLOSE_S = 5.0
 _POLL_S = 0.005
 #: Idle supervisors that are kept, and jobs after which one has gathered enough garbage.
 _SPARES = 4
+#: Idle ones with a worker for searches, which is a process more.
+_SEARCHERS = 2
 _JOBS_PER_SUPERVISOR = 500
 _SEARCH = "backends.engine.search"
 
@@ -74,6 +76,7 @@ class Commands:
         self._jobs = []
         self._waiting = deque()
         self._spares = deque()
+        self._searchers = deque()
         self._requested = 1  # the spawner begins with one
         self._generation = 0
         self._searched = False
@@ -180,7 +183,9 @@ class Commands:
     def take_back(self, link):
         """Use a supervisor again of whose job nothing is left."""
         link.jobs += 1
-        if link.used_up or link.jobs >= _JOBS_PER_SUPERVISOR or len(self._spares) >= _SPARES:
+        room = _SEARCHERS if link.has_worker else _SPARES
+        is_full = len(self._idle(link)) >= room
+        if link.used_up or link.jobs >= _JOBS_PER_SUPERVISOR or is_full:
             link.sock.close()
         else:
             self._add_spare(link)
@@ -237,31 +242,40 @@ class Commands:
             self._begin_waiting()
 
     def _begin_waiting(self):
-        while self._waiting and self._spares:
-            self._waiting.popleft().begin(self._spares.popleft())
+        while self._waiting:
+            job = self._waiting[0]
+            idle = self._searchers if job.is_search and self._searchers else self._spares
+            if not idle:
+                break
+            self._waiting.popleft().begin(idle.popleft())
         self._ask_for_supervisors()
+
+    def _idle(self, link):
+        """Return the idle supervisors of a supervisor's kind."""
+        return self._searchers if link.has_worker else self._spares
 
     def _add_spare(self, link):
         if link.generation < self._generation or self._lost or self._closing:
             link.sock.close()
         else:
-            self._spares.append(link)
+            self._idle(link).append(link)
             self.loop.add_reader(link.sock.fileno(), lambda: self._drop_spare(link))
         self._begin_waiting()
 
     def _drop_spare(self, link):
         """Forget a supervisor that somebody has killed while it had nothing to do."""
-        if link in self._spares:
-            self._spares.remove(link)
+        if link in self._idle(link):
+            self._idle(link).remove(link)
         self.loop.remove_reader(link.sock.fileno())
         link.sock.close()
         self._ask_for_supervisors()
 
     def _drop_spares(self):
-        while self._spares:
-            link = self._spares.popleft()
-            self.loop.remove_reader(link.sock.fileno())
-            link.sock.close()
+        for idle in (self._spares, self._searchers):
+            while idle:
+                link = idle.popleft()
+                self.loop.remove_reader(link.sock.fileno())
+                link.sock.close()
 
     def _ask_for_supervisors(self):
         wanted = len(self._waiting) + 1 - len(self._spares) - self._requested

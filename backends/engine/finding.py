@@ -4,8 +4,9 @@ import posixpath
 
 from backends.engine.glob import compile_glob
 from backends.engine.pace import Clock, in_parts
-from backends.engine.walk import Unreadable, walk
+from backends.engine.walk import Unreadable, runs
 
+#: Names between two looks at the clock.
 _CHECK_EVERY = 256
 #: Bounds of the second look, into ignored folders, for a name that was found nowhere else.
 _MOST_FOLDERS = 10000
@@ -59,18 +60,17 @@ class _Find:
         }
 
     def _walk(self):
-        match = self._glob.match
         may_hold = self._glob.may_hold if self._glob.anchored else None
-        entries = walk(self._tree, self._unreadable, may_hold, self._note_ignored)
-        for seen, (path, kind) in enumerate(entries):
-            is_directory = kind == "directory"
-            if match(path[:-1] if is_directory else path, is_directory):
-                self._found.append(path)
-                if len(self._found) > self._limit:
-                    return
-            if seen % _CHECK_EVERY == 0:
+        seen, next_check = 0, 0
+        for prefix, keys, _ in runs(self._tree, self._unreadable, may_hold, self._note_ignored):
+            self._found += self._glob.matching(prefix, keys)
+            if len(self._found) > self._limit:
+                return
+            seen += len(keys)
+            if seen > next_check:
+                next_check = seen + _CHECK_EVERY
                 self._clock.check()
-                if seen and self._clock.news():
+                if self._clock.news():
                     self._emit({"seen": seen, "found": len(self._found)})
 
     def _note_ignored(self, path, kind):
@@ -104,10 +104,11 @@ class _Find:
     def _scan(self, folder):
         """Yield (whether it fits, its path if it is a folder) of what an ignored folder holds."""
         try:
-            entries = self._tree.scan(folder)
+            keys, _ = self._tree.scan(folder)
         except OSError:
             return
-        for name, kind in entries:
-            path = folder + b"/" + name
-            is_directory = kind == "directory"
-            yield self._glob.match(path, is_directory), path if is_directory else None
+        for key in keys:
+            path = folder + b"/" + key
+            is_folder = path.endswith(b"/")
+            bare = path[:-1] if is_folder else path
+            yield self._glob.match(bare, is_folder), bare if is_folder else None

@@ -62,15 +62,31 @@ class Glob:
             self.literal = path.encode("utf-8", "surrogateescape")
         if self.anchored:
             self._paths = [PathMatcher(parts, "utf-8") for parts in alternatives]
+            self._name_fits = None
             self._fits = _any([path.match for path in self._paths])
         else:
             self._paths = []
-            name_fits = _any([part_matcher(parts[0], "utf-8") for parts in alternatives])
-            self._fits = lambda path: name_fits(path[path.rfind(b"/") + 1 :])
+            self._name_fits = _any([part_matcher(parts[0], "utf-8") for parts in alternatives])
+            self._fits = lambda path: self._name_fits(path[path.rfind(b"/") + 1 :])
 
     def match(self, path, is_directory):
         """Return True when the glob fits `path` (bytes, relative, without "/" at its end)."""
         return (is_directory or not self._folders_only) and self._fits(path)
+
+    def matching(self, prefix, keys):
+        """Return the paths of a run (see `walk.runs`) that the glob fits."""
+        folder = keys[-1] if keys[-1].endswith(b"/") else None
+        names = keys if folder is None else keys[:-1]
+        if self._folders_only:
+            found = []
+        elif self._name_fits is not None:
+            fits = self._name_fits
+            found = [prefix + name for name in names if fits(name)]
+        else:
+            found = [prefix + name for name in names if self._fits(prefix + name)]
+        if folder is not None and self._fits(prefix + folder[:-1]):
+            found.append(prefix + folder)
+        return found
 
     def may_hold(self, folder):
         """Return False when nothing below `folder` (bytes, relative) can fit."""

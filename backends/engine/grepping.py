@@ -6,7 +6,7 @@ from backends.engine import dialect, rg, scan
 from backends.engine.glob import compile_glob
 from backends.engine.ignore import is_plain
 from backends.engine.pace import Clock, in_parts
-from backends.engine.walk import Unreadable, walk
+from backends.engine.walk import Unreadable, runs
 
 #: What is over these would not fit beside its match in one part.
 MAX_CONTEXT = 200
@@ -93,16 +93,22 @@ class _Grep:
                 yield self._file
             return
         may_hold = self._glob.may_hold if self._glob and self._glob.anchored else None
-        entries = walk(
+        entries = runs(
             self._tree, self._unreadable, may_hold, self._note_left_out, self._note_rules
         )
-        for path, kind in entries:
-            if path.endswith(_UNASKED_RULES):
+        for prefix, keys, kinds in entries:
+            self._clock.check()
+            if _UNASKED_RULES in keys:
                 self._is_plain = False
-            if kind == "file" and (self._glob is None or self._glob.match(path, False)):
+            paths = keys[:-1] if keys[-1].endswith(b"/") else keys
+            if kinds:
+                paths = [name for name in paths if name not in kinds]
+            if self._glob is None:
+                paths = [prefix + name for name in paths]
+            elif paths:
+                paths = self._glob.matching(prefix, paths)
+            for path in paths:
                 yield path
-            else:
-                self._clock.check()
 
     def _note_rules(self, content):
         self._is_plain = self._is_plain and content is not None and is_plain(content)

@@ -30,6 +30,7 @@ class Link:
 
     Attributes:
         used_up: Whether it should get no other job.
+        has_worker: Whether it is one for searches.
     """
 
     def __init__(self, pid, fd, generation):
@@ -39,6 +40,7 @@ class Link:
         self.generation = generation
         self.jobs = 0
         self.used_up = False
+        self.has_worker = False
 
 
 class Job:
@@ -46,6 +48,7 @@ class Job:
 
     Attributes:
         id: Mark of its processes.
+        is_search: Whether a worker calls a function, rather than a program being run.
         link: The Link to its supervisor once it has one.
         answered: Whether its request has its answer.
         stays: Whether it may outlive the engine.
@@ -61,6 +64,7 @@ class Job:
 
     def __init__(self, owner, message, fds, output, timeout_s, grace_s):
         self.id = message["id"]
+        self.is_search = message["kind"] == "call"
         self.link = None
         self.answered = False
         self.stays = False
@@ -94,6 +98,7 @@ class Job:
     def begin(self, link):
         """Hand the job to a supervisor; refuse it where there is no descriptor left for that."""
         self.link = link
+        link.has_worker = self.is_search
         self._sock = link.sock
         self._started_at = self._loop.time()
         try:

@@ -30,8 +30,8 @@ def access(place, path):
         os.close(open_regular(place, path)[0])
 
 
-def read_file(place, path, write, limit, *, digest=False, cancelled=None):
-    """Hand the whole content to `write(chunk)`, in chunks of at most CHUNK_BYTES.
+def read_file(place, path, write, limit, *, digest=False, cancelled=None, chunk_bytes=CHUNK_BYTES):
+    """Hand the whole content to `write(chunk)`, in chunks.
 
     Args:
         place: Where `path` is.
@@ -40,6 +40,7 @@ def read_file(place, path, write, limit, *, digest=False, cancelled=None):
         limit: Most bytes accepted.
         digest: Whether to compute the SHA-256 of what was handed over.
         cancelled: Called once per chunk; a true value ends the reading.
+        chunk_bytes: Most bytes of a chunk.
 
     Returns:
         {"device", "inode", "digest"}; the digest is None unless asked for.
@@ -55,7 +56,7 @@ def read_file(place, path, write, limit, *, digest=False, cancelled=None):
             raise Fault("too_large", path, status.st_size, limit)
         sha = hashlib.sha256() if digest else None
         done = 0
-        for chunk in _chunks(place, path, fd, status.st_size):
+        for chunk in _chunks(place, path, fd, status.st_size, chunk_bytes):
             if cancelled is not None and cancelled():
                 raise Fault("cancelled")
             done += len(chunk)
@@ -144,10 +145,10 @@ def identity(status):
     return status.st_dev & mask, status.st_ino & mask
 
 
-def _chunks(place, path, fd, size):
+def _chunks(place, path, fd, size, chunk_bytes=CHUNK_BYTES):
     """Yield the content to its end, whatever size the file told."""
     # One byte more than expected, so that the first read also shows the end of a small file.
-    wanted = min(max(size + 1, 4096), CHUNK_BYTES)
+    wanted = min(max(size + 1, 4096), chunk_bytes)
     while True:
         with faults_about(place, path):
             chunk = os.read(fd, wanted)

@@ -64,6 +64,13 @@ def _as_text(args):
 
 def _search_path(kind, args, emit):
     place = Place(home=args.get("home"))
+    try:
+        return _search_in(place, kind, args, emit)
+    finally:
+        place.close()
+
+
+def _search_in(place, kind, args, emit):
     path = args["path"]
     with faults_about(place, path):
         mode = place.stat(path).st_mode

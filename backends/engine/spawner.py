@@ -18,7 +18,7 @@ import signal
 import socket
 import time
 
-from backends.engine import kept, packets, supervisor
+from backends.engine import kept, packets, signals, supervisor
 from backends.engine.shell import COMMAND_FD, QUIET
 from backends.engine.tree import Tree
 
@@ -109,9 +109,9 @@ def _isolate(sock):
     os.setsid()
     os.chdir("/")
     signal.set_wakeup_fd(-1)
-    supervisor.reset_signals()
+    signals.reset_signals()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    supervisor.ignore_signals()
+    signals.ignore_signals()
     fd = fcntl.fcntl(sock.fileno(), fcntl.F_DUPFD_CLOEXEC, COMMAND_FD + 1)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -180,7 +180,7 @@ class _Spawner:
         self._prctl = _find_prctl()
         _wake_when_parent_dies(self._prctl)
         self._subreaper = _become_subreaper(self._prctl)
-        self._child_ended = supervisor.watch_children()
+        self._child_ended = signals.watch_children()
 
     def run(self):
         """Fork when asked to, until the engine is gone; then see that nothing is left."""

@@ -5,23 +5,25 @@ whatever the job orphans (where the kernel allows it), and holds one socket to t
 file on that means that the engine is gone, and the tree is killed at once. When nothing of a job
 is left it may get another, which spares a fork (1 ms, and as much again in page faults).
 
+A search is a call of a function in a fork, its worker, that stays for the next one unless it was
+killed: a new fork would first have to copy every page that it touches.
+
 Messages to it: the job, {"kill": grace_s}, {"count": True}, {"stay": "pipe" or "silent"}. From it,
 "event": "refused" (part, errno, detail), "exited" (code or signal, left), "count" (left), "killed"
 (confirmed, survivors), and last "empty", unless "exited" has told that nothing is left.
 """
 
 import errno
-import importlib
 import os
 import select
 import signal
 import time
-import traceback
 from collections import deque
 
-from backends.engine import frames, packets
+from backends.engine import packets, worker
 from backends.engine.shell import COMMAND_FD
-from backends.engine.tree import MARK, Tree
+from backends.engine.signals import watch_children
+from backends.engine.tree import Tree
 
 #: Seconds for the rounds of KILL before what is left is reported.
 KILL_S = 1.5
@@ -49,40 +51,6 @@ def serve(sock, subreaper, environment):
         os._exit(status)
 
 
-def watch_children():
-    """Make a descriptor readable whenever a child ends; return it."""
-    read_fd, write_fd = os.pipe()
-    os.set_blocking(read_fd, False)
-    os.set_blocking(write_fd, False)
-    signal.set_wakeup_fd(write_fd)
-    return read_fd
-
-
-def ignore_signals():
-    """Outlive a `kill` of all processes by name; handlers, so that a program gets the defaults.
-
-    SIGCHLD is among them for `watch_children`; forks have them all.
-    """
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, _ignore)
-
-
-def reset_signals():
-    """Give a forked child the signal handling that a program expects."""
-    signal.set_wakeup_fd(-1)
-    for number in range(1, signal.NSIG):
-        try:
-            if signal.getsignal(number) not in (signal.SIG_DFL, None):
-                signal.signal(number, signal.SIG_DFL)
-        except (OSError, ValueError):
-            pass  # KILL, STOP and those that the C library keeps for itself
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-
-
-def _ignore(_number, _frame):
-    """Do nothing; the wake-up descriptor tells."""
-
-
 class _Supervisor:
     def __init__(self, sock, subreaper, environment):
         self._environment = environment
@@ -93,6 +61,7 @@ class _Supervisor:
         self._child_ended = watch_children()
         self._messages = deque()
         self._engine = True
+        self._worker = None
         self._begin_afresh()
 
     def _begin_afresh(self):
@@ -101,6 +70,8 @@ class _Supervisor:
         self._stays = False
         self._pipe = None
         self._hunts = False
+        #: True when the worker is done with the job and waits for the next.
+        self._rests = False
 
     def run(self):
         """Serve one job after the other until the engine lets go; return the exit status."""
@@ -108,6 +79,7 @@ class _Supervisor:
             job = self._receive_job()
             if job is not None:
                 self._serve(job)
+        self._end_worker()
         return 0
 
     def _receive_job(self):
@@ -161,6 +133,7 @@ class _Supervisor:
 
     def _spawn(self, job, fds):
         """Start a program; the folder is changed here, so that its fault is told from others."""
+        self._end_worker()  # or it would count as left by the program
         environment = dict(self._environment)
         environment.update(job["env"])
         try:
@@ -176,26 +149,26 @@ class _Supervisor:
             os.chdir("/")  # or it would keep the folder's file system busy
 
     def _call(self, job, fds):
-        """Call a function in a fork: what a search runs in, without another start of Python."""
-        try:
-            pid = os.fork()
-        except OSError as error:
-            raise _Refused("program", error)
-        if pid:
-            return pid
-        status = 1
-        try:
-            self._sock.close()
-            os.setsid()
-            reset_signals()
-            os.environb[MARK] = job["id"]
-            module = importlib.import_module(job["module"])
-            status = getattr(module, job["function"])(*(job["arguments"] + [fds[-1]]))
-        except BaseException:
-            told = frames.encode_value(["internal", [traceback.format_exc()[-8000:]]])
-            os.write(fds[-1], frames.encode_frame(frames.FAULT, 0, told))
-        finally:
-            os._exit(status or 0)
+        """Have the worker call a function; it needs no other start of Python."""
+        self._reap()  # somebody may have killed it
+        if self._worker is None:
+            try:
+                self._worker = worker.fork([self._sock.fileno(), self._child_ended])
+            except OSError as error:
+                raise _Refused("program", error)
+        self._worker.begin(job, fds[-1])
+        return self._worker.pid
+
+    def _end_worker(self):
+        if self._worker is not None:
+            self._worker.kill()
+            os.waitpid(self._worker.pid, 0)
+            self._forget_worker()
+
+    def _forget_worker(self):
+        self._worker.sock.close()
+        self._worker = None
+        self._rests = False
 
     # Watching ---------------------------------------------------------------------------
 
@@ -205,6 +178,8 @@ class _Supervisor:
             watched.append(self._sock)
         if self._pipe is not None:
             watched.append(self._pipe)
+        if self._worker is not None:
+            watched.append(self._worker.sock)
         # Without a subreaper nothing tells that an orphan has ended: look now and then.
         polls = self._hunts or (self._ended is not None and not self._subreaper)
         ready = select.select(watched, [], [], _POLL_S if polls else None)[0]
@@ -213,6 +188,8 @@ class _Supervisor:
             self._read()
         if self._pipe in ready:
             self._drain()
+        if self._worker is not None and self._worker.sock in ready:
+            self._hear_worker()
         if self._hunts and not ready:
             self._kill_now(0)
 
@@ -231,9 +208,21 @@ class _Supervisor:
             except ChildProcessError:
                 return self._subreaper or not self._tree.find()
             if not pid:
-                return False
+                return self._rests
             if pid == self._main and self._ended is None:
                 self._ended = status
+            if self._worker is not None and pid == self._worker.pid:
+                self._forget_worker()
+
+    def _hear_worker(self):
+        """Take its word that it is done, and has ended all that it had started."""
+        said = self._worker.inbox.read()
+        if said:
+            self._ended = said[-1]["status"] << 8  # as the system would tell it
+            self._rests = True
+        elif said is None:
+            # It is ending, and SIGCHLD tells when; its socket would be readable until then.
+            select.select([self._child_ended], [], [], _POLL_S)
 
     def _report_end(self, left=None):
         """Tell once how the job's own process ended; return True when that was told now."""

@@ -2,8 +2,9 @@
 
 A tree is any object with these methods; paths are bytes below its root, b"" for the root itself:
 
-- `scan(path)`: the (name, kind) of each entry of a folder, in any order; kind is "directory",
-  "file", "symlink", or another word for what is neither read nor entered.
+- `scan(path)`: the names in a folder, in any order, those of folders with "/" at their end; and
+  the kind by name of what is neither folder nor file: "symlink", or another word for what is
+  neither read nor entered. `keyed` makes the two of pairs.
 - `read(path)`: the chunks of a file's content, in order; a symlink is not followed.
 - `above()`: the (lead, content) of each .gitignore above the root, outermost first, up to the top
   of the git work tree; lead is the root's path below that file's folder, ending with "/".
@@ -31,6 +32,8 @@ _READ_FLAGS = (
 _HAS_PROC = os.path.isdir("/proc/self/fd")
 _FIRST_READ = 1 << 16
 _CHUNK = 1 << 20
+_LONGEST_RUN = 1000
+_SLASH = ord("/")
 
 
 class Unreadable:
@@ -50,10 +53,22 @@ class Unreadable:
 
 
 def walk(tree, unreadable, may_hold=None, on_ignored=None, on_rules=None):
-    """Yield (path, kind) of all below the root that no rule leaves out, sorted by path.
+    """Yield (path, kind) of all that `runs` yields, one by one; for its arguments see there."""
+    for prefix, keys, kinds in runs(tree, unreadable, may_hold, on_ignored, on_rules):
+        for key in keys:
+            kind = "directory" if key[-1] == _SLASH else kinds.get(key, "file")
+            yield prefix + key, kind
 
-    A folder's path ends with "/" and comes before what it holds. `.git` is always left out.
-    Symlinks are not followed. A folder below the root that cannot be read is noted.
+
+def runs(tree, unreadable, may_hold=None, on_ignored=None, on_rules=None):
+    """Yield all below the root that no rule leaves out, sorted by path, in runs of neighbours.
+
+    Each run is (prefix, keys, kinds): the path of a folder ("" or ending with "/"), up to 1,000
+    names in it in order, and the kind by name of those that are neither folder nor file. A folder's
+    name ends with "/" and is the last of its run: what it holds comes next.
+
+    `.git` is always left out. Symlinks are not followed. A folder below the root that cannot be
+    read is noted.
 
     Args:
         tree: See the module.
@@ -68,53 +83,100 @@ def walk(tree, unreadable, may_hold=None, on_ignored=None, on_rules=None):
         OSError: The root cannot be listed.
     """
     rules = ignore.rules_above(tree.above())
-    stack = [(b"", *_enter(tree, b"", rules, unreadable, on_rules))]
+    stack = [_Folder(tree, b"", rules, unreadable, on_ignored, on_rules)]
     while stack:
-        prefix, entries, rules = stack[-1]
-        for key, kind in entries:
-            path = prefix + key
-            if kind == "directory":
-                bare, name = path[:-1], key[:-1]
-                left_out = name == b".git" or (rules and rules.ignored(bare, name, True))
-            else:
-                left_out = key == b".git" or (rules and rules.ignored(path, key, False))
-            if left_out:
-                if on_ignored is not None:
-                    on_ignored(path, kind)
-                continue
-            yield path, kind
-            if kind == "directory" and (may_hold is None or may_hold(bare)):
+        folder = stack[-1]
+        keys = folder.next_run()
+        if not keys:
+            stack.pop()
+            continue
+        yield folder.prefix, keys, folder.kinds
+        last = keys[-1]
+        if last[-1] == _SLASH:
+            bare = folder.prefix + last[:-1]
+            if may_hold is None or may_hold(bare):
+                path = folder.prefix + last
                 try:
-                    stack.append((path, *_enter(tree, path, rules, unreadable, on_rules)))
-                    break
+                    below = _Folder(tree, path, folder.rules, unreadable, on_ignored, on_rules)
                 except OSError as error:
                     unreadable.add(bare, error)
-        else:
-            stack.pop()
+                else:
+                    stack.append(below)
 
 
-def _enter(tree, prefix, rules, unreadable, on_rules):
-    """Return (iterator of sorted entries, rules that hold) for a folder.
+class _Folder:
+    """A folder that the walk is in: what it shows, in order, and the rules that hold in it.
 
-    A folder's name is given with the "/" that it has in longer paths, so that names sort as paths.
+    A folder's name has the "/" that it has in longer paths, so that names sort as paths.
     """
-    entries = [
-        (name + b"/", kind) if kind == "directory" else (name, kind)
-        for name, kind in tree.scan(prefix[:-1])
-    ]
-    entries.sort()
-    at = bisect.bisect_left(entries, (b".gitignore", ""))
-    if entries[at : at + 1] and entries[at][0] == b".gitignore":
-        content = _rules_in(tree, prefix, entries[at][1], unreadable)
-        if content is not None:
-            rules = ignore.IgnoreRules(content, prefix, rules)
-        if on_rules is not None:
-            on_rules(content)
-    return iter(entries), rules
+
+    def __init__(self, tree, prefix, rules, unreadable, on_ignored, on_rules):
+        self.prefix = prefix
+        keys, self.kinds = tree.scan(prefix[:-1])
+        keys.sort()
+        if _has(keys, b".gitignore"):
+            content = _rules_in(tree, prefix, self.kinds, unreadable)
+            if content is not None:
+                rules = ignore.IgnoreRules(content, prefix, rules)
+            if on_rules is not None:
+                on_rules(content)
+        self.rules = rules
+        if rules or _has(keys, b".git") or _has(keys, b".git/"):
+            keys = [key for key in keys if not self._leaves_out(key, on_ignored)]
+        self._keys = keys
+        # Where the runs end: behind each folder.
+        self._ends = [at for at, key in enumerate(keys, 1) if key[-1] == _SLASH]
+        self._ends.append(len(keys))
+        self._ends.reverse()
+        self._at = 0
+
+    def next_run(self):
+        """Return the names up to the next folder, with it; empty when there are no more."""
+        start = self._at
+        while self._ends and self._at == start:
+            self._at = self._ends.pop()
+        if self._at > start + _LONGEST_RUN:
+            self._ends.append(self._at)
+            self._at = start + _LONGEST_RUN
+        return self._keys[start : self._at]
+
+    def _leaves_out(self, key, on_ignored):
+        path = self.prefix + key
+        if key[-1] == _SLASH:
+            name = key[:-1]
+            left_out = name == b".git" or (
+                self.rules is not None and self.rules.ignored(path[:-1], name, True)
+            )
+        else:
+            left_out = key == b".git" or (
+                self.rules is not None and self.rules.ignored(path, key, False)
+            )
+        if left_out and on_ignored is not None:
+            kind = "directory" if key[-1] == _SLASH else self.kinds.get(key, "file")
+            on_ignored(path, kind)
+        return left_out
 
 
-def _rules_in(tree, prefix, kind, unreadable):
-    if kind != "file":
+def _has(keys, key):
+    at = bisect.bisect_left(keys, key)
+    return at < len(keys) and keys[at] == key
+
+
+def keyed(entries):
+    """Return what `scan` returns, for the (name, kind) of each entry of a folder."""
+    keys, kinds = [], {}
+    for name, kind in entries:
+        if kind == "directory":
+            keys.append(name + b"/")
+        else:
+            keys.append(name)
+            if kind != "file":
+                kinds[name] = kind
+    return keys, kinds
+
+
+def _rules_in(tree, prefix, kinds, unreadable):
+    if b".gitignore" in kinds:
         return None
     try:
         return b"".join(tree.read(prefix + b".gitignore"))
@@ -150,7 +212,7 @@ class OsTree:
         try:
             if _HAS_PROC:
                 return _scan_by_name(b"/proc/self/fd/%d" % directory)
-            return list(listing.scan(directory))
+            return keyed(listing.scan(directory))
         finally:
             os.close(directory)
 
@@ -223,14 +285,17 @@ class OsTree:
 
 
 def _scan_by_name(folder):
-    found = []
+    kinds = {}
+
+    def key(entry):
+        if entry.is_dir(follow_symlinks=False):
+            return entry.name + b"/"
+        kinds[entry.name] = "symlink" if entry.is_symlink() else "other"
+        return entry.name
+
     with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                kind = "file"
-            elif entry.is_dir(follow_symlinks=False):
-                kind = "directory"
-            else:
-                kind = "symlink" if entry.is_symlink() else "other"
-            found.append((entry.name, kind))
-    return found
+        # Most are files: they take the short way.
+        keys = [
+            entry.name if entry.is_file(follow_symlinks=False) else key(entry) for entry in entries
+        ]
+    return keys, kinds

@@ -18,12 +18,15 @@ from backends.engine import facts, listing, reading, shell, writing
 from backends.engine.faults import Fault
 from backends.engine.place import Place
 from backends.local.engine_target import absolute, engine_opener
-from backends.local.env import left_out
+from backends.local.env import child_environment, left_out
 from backends.remote import convert
 from backends.remote.arguments import MAX_WHOLE_READ, wire_path, wire_version
 from backends.remote.backend import RemoteBackend
+from backends.remote.channel import Channel
 from backends.remote.faults import error_from_fault
+from backends.remote.pipe import open_pipe
 from operations import (
+    BackendUnavailable,
     DirectoryListing,
     ExecResult,
     FileVersion,
@@ -49,6 +52,8 @@ _TARGET = "local:"
 _THREADS = 16
 #: What a shell says for a command that it does not find.
 _COMMAND_NOT_FOUND = 127
+#: A file up to this size is read as one piece, which spares a copy.
+_WHOLE_BYTES = 4 << 20
 
 
 class LocalBackend:
@@ -115,6 +120,20 @@ class LocalBackend:
         traceback: TracebackType | None,
     ) -> None:
         await self._engine.__aexit__(exc_type, exc, traceback)
+
+    async def open_program(self, argv: Sequence[str]) -> Channel:
+        """Start a program in "/" and return the channel to it; whoever asked for it closes it.
+
+        Raises:
+            BackendUnavailable: It cannot be started.
+        """
+        try:
+            return await open_pipe(
+                argv, env=child_environment(os.environ, inherit=self._inherit_env)
+            )
+        except OSError as error:
+            reason = f"{argv[0]} cannot be started: {error.strerror or error}"
+            raise BackendUnavailable(_TARGET, reason) from error
 
     # Files
 
@@ -240,7 +259,12 @@ class LocalBackend:
 
         def read() -> tuple[bytes, dict[str, Any]]:
             told = reading.read_file(
-                self._machine.place(), wanted, chunks.append, MAX_WHOLE_READ, digest=digest
+                self._machine.place(),
+                wanted,
+                chunks.append,
+                MAX_WHOLE_READ,
+                digest=digest,
+                chunk_bytes=_WHOLE_BYTES,
             )
             # Joined in the thread: a large file must not hold the event loop.
             return (chunks[0] if len(chunks) == 1 else b"".join(chunks)), told

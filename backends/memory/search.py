@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import backends
 from backends.engine import dialect, search
 from backends.engine.faults import Fault
+from backends.engine.walk import keyed
 from backends.memory import search_child
 from backends.memory.backtracking import worst_case_steps
 from backends.memory.nodes import READ
@@ -43,7 +44,7 @@ _MOST_STEPS = 20_000_000
 class SearchTree(Protocol):
     """A tree as the engine's search asks for it; see `backends.engine.walk`."""
 
-    def scan(self, rel: bytes) -> list[tuple[bytes, str]]:
+    def scan(self, rel: bytes) -> tuple[list[bytes], dict[bytes, str]]:
         """Return the names and kinds in a folder."""
         ...
 
@@ -70,7 +71,7 @@ class View:
         self._root = root
         self._user = user
 
-    def scan(self, rel: bytes) -> list[tuple[bytes, str]]:
+    def scan(self, rel: bytes) -> tuple[list[bytes], dict[bytes, str]]:
         """Return the names and kinds in a folder.
 
         Raises:
@@ -80,7 +81,10 @@ class View:
         if not node.is_folder:
             fail(errno.ENOTDIR)
         self._check_readable(node)
-        return [(name, child.kind) for name, child in node.children.items()]
+        listed: tuple[list[bytes], dict[bytes, str]] = keyed(
+            (name, child.kind) for name, child in node.children.items()
+        )
+        return listed
 
     def read(self, rel: bytes) -> Iterator[bytes]:
         """Return the content of a file as chunks (one, or none when it is empty).
@@ -196,21 +200,22 @@ class Search:
 
     def _everything(
         self, file: bytes | None
-    ) -> tuple[dict[bytes, list[tuple[bytes, str]] | None], dict[bytes, bytes | None]]:
+    ) -> tuple[dict[bytes, tuple[list[bytes], dict[bytes, str]] | None], dict[bytes, bytes | None]]:
         """Return all folders and files as plain values; None where unreadable."""
-        folders: dict[bytes, list[tuple[bytes, str]] | None] = {}
+        folders: dict[bytes, tuple[list[bytes], dict[bytes, str]] | None] = {}
         files: dict[bytes, bytes | None] = {}
         if file is not None:
             return {}, {file: _or_none(partial(self._whole, file))}
         todo = [b""]
         while todo:
             rel = todo.pop()
-            names = folders[rel] = _or_none(partial(self._tree.scan, rel))
-            for name, kind in names or ():
-                path = os.path.join(rel, name)
-                if kind == "directory":
-                    todo.append(path)
-                elif kind == "file":
+            found = folders[rel] = _or_none(partial(self._tree.scan, rel))
+            keys, kinds = found or ([], {})
+            for key in keys:
+                path = os.path.join(rel, key)
+                if key.endswith(b"/"):
+                    todo.append(path[:-1])
+                elif key not in kinds:
                     files[path] = _or_none(partial(self._whole, path))
         return folders, files
 

@@ -28,7 +28,7 @@ class PlainTree:
 
     def __init__(
         self,
-        folders: dict[bytes, list[tuple[bytes, str]] | None],
+        folders: dict[bytes, tuple[list[bytes], dict[bytes, str]] | None],
         files: dict[bytes, bytes | None],
         above: list[tuple[bytes, bytes]],
     ) -> None:
@@ -36,7 +36,7 @@ class PlainTree:
         self._files = files
         self._above = above
 
-    def scan(self, rel: bytes) -> list[tuple[bytes, str]]:
+    def scan(self, rel: bytes) -> tuple[list[bytes], dict[bytes, str]]:
         """Return the names and kinds in a folder."""
         names = self._folders[rel]
         if names is None:

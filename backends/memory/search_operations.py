@@ -93,7 +93,7 @@ class SearchOperations(Core):
             return self._view(path), None
         content = self._files.open(path).content
         name = os.path.basename(self._files.expand(path))
-        return PlainTree({b"": [(name, "file")]}, {name: content}, []), name
+        return PlainTree({b"": ([name], {})}, {name: content}, []), name
 
     def _view(self, path: bytes) -> View:
         self._files.open_folder(path)

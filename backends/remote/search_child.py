@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from backends.engine import frames, search
 from backends.engine.faults import Fault
+from backends.engine.walk import keyed
 
 __all__ = ["argv", "block", "main"]
 
@@ -81,8 +82,11 @@ class _Tree:
         #: What was sent ahead of its turn.
         self._ahead: dict[bytes, bytes | None] = {}
 
-    def scan(self, path: bytes) -> list[tuple[bytes, str]]:
-        return [(name, kind) for name, kind in self._folders.get(path, ())]
+    def scan(self, path: bytes) -> tuple[list[bytes], dict[bytes, str]]:
+        listed: tuple[list[bytes], dict[bytes, str]] = keyed(
+            (name, kind) for name, kind in self._folders.get(path, ())
+        )
+        return listed
 
     def read(self, path: bytes) -> Iterator[bytes]:
         if path not in self._ahead:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from backends.engine.ignore import MAX_BYTES
-from backends.remote.lanes import new_word
+from backends.engine.walk import keyed
+from backends.remote.lane import new_word
 from backends.remote.shell_core import ShellCore
 from backends.remote.shell_marks import Garbage
 from backends.remote.shell_quote import function_call
@@ -69,11 +70,12 @@ class FarTree:
 
     # What the walk asks for -----------------------------------------------------------------
 
-    def scan(self, path: bytes) -> list[tuple[bytes, str]]:
+    def scan(self, path: bytes) -> tuple[list[bytes], dict[bytes, str]]:
         """Return the names and kinds in a folder."""
         if path in self._unreadable:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return self.folders.get(path, [])
+        listed: tuple[list[bytes], dict[bytes, str]] = keyed(self.folders.get(path, []))
+        return listed
 
     def read(self, path: bytes) -> Iterator[bytes]:
         """Yield the content of an ignore file."""

@@ -97,7 +97,7 @@ def test_a_spare_that_was_killed_costs_no_command_its_answer() -> None:
         assert engine.run(b"echo hi").output == b"hi\n"
 
 
-# Searches run in forks of supervisors ----------------------------------------------------
+# Searches run in workers, which are forks of supervisors ----------------------------------
 
 
 def find(folder: bytes, pattern: str = "**/*.none", limit: int = 10) -> dict[str, object]:
@@ -105,7 +105,16 @@ def find(folder: bytes, pattern: str = "**/*.none", limit: int = 10) -> dict[str
     return {"pattern": pattern, "path": folder, "limit": limit, "timeout_s": 30.0, "home": None}
 
 
-def test_a_search_answers_through_its_fork(tmp_path: os.PathLike[str]) -> None:
+def workers_of(engine: Engine) -> list[int]:
+    """Return the pids of the idle workers: what supervisors have below them."""
+    deadline = time.monotonic() + 5
+    while engine.about()["running"]:  # an answer is there a moment before its worker is free
+        assert time.monotonic() < deadline
+    spawner = engine.about()["spawner"]
+    return [pid for pid in Tree(spawner).find() if look(pid).parent != spawner]
+
+
+def test_a_search_answers_through_its_worker(tmp_path: os.PathLike[str]) -> None:
     folder = os.fsencode(tmp_path)
     for number in range(30):
         with open(os.path.join(folder, b"f%02d.txt" % number), "w") as file:
@@ -145,6 +154,74 @@ def test_a_search_that_dies_is_an_error() -> None:
         fault = engine.wait(number, 5).fault
         assert fault[0] == "internal"
         assert "signal 9" in fault[1]
+
+
+def test_one_worker_serves_one_search_after_another(tmp_path: os.PathLike[str]) -> None:
+    folder = os.fsencode(tmp_path)
+    with Engine() as engine:
+        engine.run(op="find", **find(folder))
+        [worker] = workers_of(engine)
+        held = len(os.listdir(f"/proc/{worker}/fd"))
+        for number in range(20):
+            path = folder + b"/missing" if number % 3 == 0 else folder
+            answer = engine.run(op="find", **find(path, "[" if number % 3 == 1 else "*"))
+            assert (answer.fault is None) == (number % 3 == 2)
+            assert workers_of(engine) == [worker]
+        assert len(os.listdir(f"/proc/{worker}/fd")) == held
+
+
+def test_an_idle_worker_is_nothing_that_a_command_has_left(tmp_path: os.PathLike[str]) -> None:
+    with Engine() as engine:
+        engine.run(op="find", **find(os.fsencode(tmp_path)))
+        for _ in range(6):
+            assert engine.run(b"true")["background"] == 0
+        assert engine.run(b"sleep 9", timeout_s=0.2)["killed"] == "killed"
+        assert engine.run(op="find", **find(os.fsencode(tmp_path)))["more"] is False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_somebody_ends_is_replaced(
+    tmp_path: os.PathLike[str], number: signal.Signals
+) -> None:
+    with Engine() as engine:
+        engine.run(op="find", **find(os.fsencode(tmp_path)))
+        [worker] = workers_of(engine)
+        os.kill(worker, number)
+        wait_until_ended([worker])
+        assert engine.run(op="find", **find(os.fsencode(tmp_path)))["more"] is False
+        assert worker not in workers_of(engine)
+
+
+def test_a_search_that_is_cancelled_takes_its_worker_with_it(tmp_path: os.PathLike[str]) -> None:
+    with Engine() as engine:
+        engine.run(op="find", **find(os.fsencode(tmp_path)))
+        [worker] = workers_of(engine)
+        number = engine.start(op="find", **find(b"/"))
+        engine.say({"cancel": number})
+        assert engine.wait(number, 5).fault == ["cancelled"]
+        wait_until_ended([worker])
+        assert engine.run(op="find", **find(os.fsencode(tmp_path)))["more"] is False
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+@pytest.mark.parametrize("victim", ["engine", "supervisor", "spawner"])
+def test_no_death_leaves_a_worker(
+    tmp_path: os.PathLike[str],
+    victim: str,
+    busy: bool,
+) -> None:
+    with Engine() as engine:
+        engine.run(op="find", **find(os.fsencode(tmp_path)))
+        [worker] = workers_of(engine)
+        if busy:
+            engine.start(op="find", **find(b"/"))
+        pids = {
+            "engine": engine.pid,
+            "supervisor": look(worker).parent,
+            "spawner": engine.about()["spawner"],
+        }
+        os.kill(pids[victim], signal.SIGKILL)
+        wait_until_ended([worker])
 
 
 def test_a_message_carries_descriptors_with_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.engine.faults import Fault
 from backends.engine.place import Place
-from backends.engine.walk import OsTree, Unreadable, walk
+from backends.engine.walk import OsTree, Unreadable, keyed, walk
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ class DictTree:
                 self.folders.setdefault(above, {})[name] = kind
                 path = above
 
-    def scan(self, path: bytes) -> list[tuple[bytes, str]]:
-        return list(self.folders[path].items())
+    def scan(self, path: bytes) -> tuple[list[bytes], dict[bytes, str]]:
+        return keyed(self.folders[path].items())
 
     def read(self, path: bytes) -> Iterator[bytes]:
         yield self.files[path]
@@ -184,7 +184,7 @@ def _remove_deep(root: Path, levels: int) -> None:
 
 def test_unreadable_folder_is_noted_and_the_rest_is_shown() -> None:
     class Locked(DictTree):
-        def scan(self, path: bytes) -> list[tuple[bytes, str]]:
+        def scan(self, path: bytes) -> tuple[list[bytes], dict[bytes, str]]:
             if path == b"locked":
                 raise PermissionError(13, "Permission denied")
             if path == b"vanished":
