@@ -148,7 +148,8 @@ def _compare(before: list[str], after: list[str]) -> list[tuple[str, str]]:
     tail = _common(before[head:][::-1], after[head:][::-1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     marked = [(" ", line) for line in before[:head]]
-    if len(old) + len(new) <= _MOST_COMPARED:
+    # What is left of one line each, or on one side only, has nothing in common.
+    if min(len(old), len(new)) and 2 < len(old) + len(new) <= _MOST_COMPARED:
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             if tag == "equal":
                 marked += [(" ", line) for line in old[i1:i2]]

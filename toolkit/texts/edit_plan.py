@@ -80,7 +80,7 @@ def plan_edit(content: bytes, edits: Sequence[Edit], given: str) -> EditPlan:
         raise _told(error, file, edits, given) from error
     _refuse_foreign_characters(file, edits, given)
     return EditPlan(
-        content=file.encode(edited.text),
+        content=file.splice(content, edited),
         file=file,
         edited=edited,
         diff=unified_diff(file.text, edited.replacements, given),

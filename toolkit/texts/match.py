@@ -56,14 +56,25 @@ class Edited:
     """A text after all its edits.
 
     Attributes:
-        text: The new text.
+        before: The text before them.
         replacements: What was replaced, in order of place.
         tolerant: 0-based numbers of the edits that matched only tolerantly.
     """
 
-    text: str
+    before: str
     replacements: tuple[Replacement, ...]
     tolerant: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text after them."""
+        parts: list[str] = []
+        at = 0
+        for each in self.replacements:
+            parts += (self.before[at : each.start], each.text)
+            at = each.end
+        parts.append(self.before[at:])
+        return "".join(parts)
 
 
 class EditError(Exception):
@@ -118,7 +129,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
     replacements.sort(key=lambda each: (each.start, each.end))
     _refuse_overlaps(text, replacements)
     return Edited(
-        text=_replaced(text, replacements),
+        before=text,
         replacements=tuple(replacements),
         tolerant=tuple(tolerant),
     )
@@ -239,13 +250,3 @@ def _refuse_overlaps(text: str, replacements: list[Replacement]) -> None:
                 f"overlaps edits[{low}] at line {line_number(text, second.start)}; "
                 "make one edit of the two",
             )
-
-
-def _replaced(text: str, replacements: list[Replacement]) -> str:
-    parts: list[str] = []
-    at = 0
-    for each in replacements:
-        parts += (text[at : each.start], each.text)
-        at = each.end
-    parts.append(text[at:])
-    return "".join(parts)

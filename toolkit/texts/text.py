@@ -6,7 +6,10 @@ import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from toolkit.texts.match import Edited
 
 __all__ = [
     "DisplayText",
@@ -89,6 +92,20 @@ class FileText:
             return text[error.start]
         return None
 
+    def splice(self, content: bytes, edited: Edited) -> bytes:
+        """Return the file's new bytes after edits of `text`, given its bytes before."""
+        if self.mark or not self.text.isascii():
+            return self.encode(edited.text)
+        # A character is a byte: the new content is made in one copy.
+        old = memoryview(content)
+        parts: list[bytes | memoryview] = []
+        at = 0
+        for each in edited.replacements:
+            parts += (old[at : each.start], self.encode(each.text))
+            at = each.end
+        parts.append(old[at:])
+        return b"".join(parts)
+
     def encode(self, text: str) -> bytes:
         """Return the file's new bytes for `text`, with the mark."""
         return self.mark + text.encode(_codec(self.encoding), _errors(self.encoding))
@@ -137,7 +154,7 @@ def decode_for_editing(data: bytes) -> FileText | None:
 
 def line_endings(text: str) -> LineEndings:
     """Tell how the lines of `text` end; a carriage return counts only before LF."""
-    crlf = text.count("\r\n")
+    crlf = text.count("\r\n") if "\r" in text else 0
     if not crlf:
         return "lf" if "\n" in text else "none"
     return "crlf" if crlf == text.count("\n") else "mixed"
