@@ -16,7 +16,7 @@ from backends.remote.arguments import (
     wire_pattern,
     wire_version,
 )
-from backends.remote.channel import OpenChannel
+from backends.remote.channel import Channel, OpenChannel
 from backends.remote.client import PATIENCE_S, Unanswered
 from backends.remote.connection import Connection
 from backends.remote.fallback import OPERATIONS, lacks_python, shell_backend
@@ -29,6 +29,7 @@ from operations import (
     GrepQuery,
     GrepResult,
     LineWindow,
+    OperationUnsupported,
     OutputSnapshot,
     Progress,
     SearchTimeout,
@@ -90,6 +91,7 @@ class RemoteBackend:
         self._for_shell: dict[str, Any] = {
             "target": target,
             "connect_timeout_s": connect_timeout_s,
+            "lease_s": lease_s,
             "settings": settings or {},
         }
         self._connection = Connection(
@@ -137,6 +139,23 @@ class RemoteBackend:
                 delattr(self, name)
             await shell.__aexit__(exc_type, exc, traceback)
         await self._connection.close()
+
+    async def open_program(self, argv: Sequence[str]) -> Channel:
+        """Start one more program on the target and return the channel to it.
+
+        It runs as the user that operations run as; whoever asked for it closes the channel.
+
+        Args:
+            argv: The program and its arguments.
+
+        Raises:
+            OperationUnsupported: This backend has no way to the target but the engine's.
+            BackendUnavailable: The target cannot be reached.
+        """
+        if self._open_lane is None:
+            reason = "the engine's own channel is the only way to this target"
+            raise OperationUnsupported("a program beside the engine", reason)
+        return await self._open_lane(argv)
 
     # Files
 
