@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from backends.docker.channel import ExecChannel, open_exec
 from backends.docker.daemon import Daemon, acquire, release
+from backends.docker.describe import describe_container
 from backends.docker.lease import keep_alive
 from backends.docker.sandbox import Sandbox, make_container, remove_container
 from backends.docker.state import find_container, state_of
@@ -177,6 +178,21 @@ class DockerBackend(RemoteBackend):
         """The id of the container, once it is known."""
         return self._container_id
 
+    async def describe(self) -> dict[str, dict[str, Any]]:
+        """Return what the Docker engine tells of the container (see `describe_container`).
+
+        Raises:
+            BackendUnavailable: It tells nothing.
+        """
+        daemon = self._daemon
+        if daemon is None:
+            raise BackendUnavailable(
+                self._target, "the backend is not open; use it in `async with`"
+            )
+        return await daemon.run(
+            lambda api: describe_container(api, self._container_id), self._target, self._timeout_s
+        )
+
     async def __aenter__(self) -> Self:
         if self._daemon is not None:
             raise BackendUnavailable(self._target, "the backend is in use already")
@@ -208,6 +224,7 @@ class DockerBackend(RemoteBackend):
             self._target,
             self._timeout_s,
             discard=lambda api, made: remove_container(api, made[0]),
+            makes=True,
         )
         self._container, self._workdir = made
         self._container_id = self._container
@@ -240,9 +257,9 @@ class DockerBackend(RemoteBackend):
         self._container = ""
 
     async def _open(self) -> Channel:
-        return await self._open_program(bootstrap.shell_argv())
+        return await self._open_program(bootstrap.shell_argv(), "the engine")
 
-    async def _open_program(self, argv: Sequence[str]) -> Channel:
+    async def _open_program(self, argv: Sequence[str], name: str = "the program") -> Channel:
         daemon = self._daemon
         if daemon is None:
             raise BackendUnavailable(
@@ -257,7 +274,9 @@ class DockerBackend(RemoteBackend):
         self._container_id = str(container["Id"])
         if self._workdir is None:
             self._workdir = self.cwd = str(container["Config"].get("WorkingDir") or "/")
-        return ExecChannel(daemon, self._container_id, exec_id, stream, self._target)
+        return ExecChannel(
+            daemon, self._container_id, exec_id, stream, target=self._target, program=name
+        )
 
     def _open_exec(
         self, api: APIClient, argv: list[str]

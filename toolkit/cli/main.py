@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from toolkit.cli.targets import TARGETS
+
 __all__ = ["main"]
 
 EXIT_ERROR, EXIT_USAGE, EXIT_UNREACHABLE = 1, 2, 3
@@ -17,16 +19,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Run an agent's tool calls (read, write, edit, bash, grep, find, ls) on any machine.",
-    epilog="Exit codes: 0 done, 1 the result is an error, 2 usage, 3 target unreachable.",
+    epilog="Exit codes: 0 done, 1 the result is an error, 2 usage, 3 target unreachable, "
+    "130 interrupted.",
 )
+
+docker = typer.Typer(no_args_is_help=True, help="Look after containers of our own.")
+app.add_typer(docker, name="docker")
 
 On = Annotated[
     str,
     typer.Option(
         "--on",
         metavar="TARGET",
-        help="Where the tools act: local:, local:/dir, memory:, memory:/dir (a copy of a folder), "
-        "docker://CONTAINER, docker+run://IMAGE, command:ARGV.",
+        help=f"Where the tools act: {'; '.join(TARGETS.values())}.",
     ),
 ]
 Cwd = Annotated[
@@ -122,13 +127,68 @@ def run(
     _exit(run_session(run_lines, on, cwd, file, options))
 
 
-@app.command()
-def demo() -> None:
-    """Watch a scripted agent find and fix a bug, on this machine and in memory (a few seconds)."""
-    from toolkit.cli.demo import run_demo
-    from toolkit.cli.session import run_async
+@app.command(epilog="Example: toolkit check docker://web --format json")
+def check(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="As --on of the other commands.")
+    ] = "local:",
+    cwd: Cwd = None,
+    output: Annotated[
+        Literal["text", "json"],
+        typer.Option("--format", help="text: for people; json: one object, with keys that stay."),
+    ] = "text",
+    remove_kept: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option(
+            "--remove-kept",
+            help="Remove the kept outputs of commands of this user, but those that a running "
+            "engine holds.",
+        ),
+    ] = False,
+) -> None:
+    """Tell what a target offers and which promises are weaker there."""
+    from toolkit.cli.check import check_target
+    from toolkit.cli.session import run_until_interrupted
 
-    _exit(run_async(run_demo))
+    _exit(run_until_interrupted(check_target, target, cwd, output, remove_kept))
+
+
+@app.command()
+def demo(
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="TARGET",
+            help="Do it there instead, as on docker+run://IMAGE; nothing stays there.",
+        ),
+    ] = None,
+) -> None:
+    """Watch a scripted agent find and fix a bug, on this machine and in memory (a few seconds)."""
+    from toolkit.cli.demo import run_demo, run_demo_on
+    from toolkit.cli.session import run_until_interrupted
+
+    _exit(run_until_interrupted(run_demo) if on is None else run_until_interrupted(run_demo_on, on))
+
+
+@docker.command()
+def prune(
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The Docker engine, as unix:///run/docker.sock; else the one that `docker` uses.",
+        ),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="json: one object.")
+    ] = "text",
+) -> None:
+    """Remove containers of docker+run:// targets whose process has ended and left them."""
+    from toolkit.cli.docker import prune_containers
+    from toolkit.cli.session import run_until_interrupted
+
+    _exit(run_until_interrupted(prune_containers, engine, output))
 
 
 def _exit(code: int) -> None:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 import anyio
 
-import backends
 from operations import BackendUnavailable
 from toolkit import AbortController
+from toolkit.cli.shown import shown
+from toolkit.cli.targets import open_target
 
 if TYPE_CHECKING:
     from backends.targets import Backend
 
-__all__ = ["abort_on_interrupt", "run_async", "run_session"]
+__all__ = [
+    "TargetFailed",
+    "abort_on_interrupt",
+    "complain",
+    "open_session",
+    "run_async",
+    "run_session",
+    "run_until_interrupted",
+]
 
-if getattr(backends, "REMOTEHANDS_PACKAGE", None) != "backends":
-    raise ImportError(
-        f"the package 'backends' that was imported ({backends.__path__[0]}) is not that of "
-        f"remotehands, which stands beside {__file__}; start from another folder or rename it"
-    )
-
-EXIT_USAGE, EXIT_UNREACHABLE = 2, 3
+EXIT_USAGE, EXIT_UNREACHABLE, EXIT_INTERRUPTED = 2, 3, 130
+#: How much of a reason is told; the far end may have had a say in it.
+_REASON_CHARS = 2000
+_THREADS_S = 10.0
 
 Arguments = TypeVarTuple("Arguments")
 
@@ -54,20 +64,96 @@ def run_session(
     Returns:
         The exit code of `main`, 2 for a target that is malformed, 3 for one that is unreachable.
     """
-    from backends.targets import open_target
 
     async def session() -> int:
-        async with AsyncExitStack() as stack:
-            try:
-                opened = open_target(target, cwd=cwd, keep_output=keep_output)
-                backend: Backend = await stack.enter_async_context(opened)
-            except ValueError as error:
-                return _complain(str(error), EXIT_USAGE)
-            except BackendUnavailable as error:
-                return _complain(str(error), EXIT_UNREACHABLE)
-            return await main(backend, *args)
+        try:
+            async with open_session(target, cwd, keep_output=keep_output) as backend:
+                return await main(backend, *args)
+        except TargetFailed as error:
+            return complain(str(error), error.exit_code)
 
     return run_async(session)
+
+
+class TargetFailed(Exception):
+    """A target could not be opened.
+
+    Attributes:
+        exit_code: What the command ends with.
+    """
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
+@asynccontextmanager
+async def open_session(
+    target: str, cwd: str | None, *, keep_output: bool = False
+) -> AsyncIterator[Backend]:
+    """Give the backend of an open target.
+
+    Args:
+        target: A target's URL.
+        cwd: Working folder on the target; None for the target's own.
+        keep_output: See `backends.targets.open_target`.
+
+    Raises:
+        TargetFailed: It is malformed or unreachable.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            opened = open_target(target, cwd=cwd, keep_output=keep_output)
+            backend: Backend = await stack.enter_async_context(opened)
+        except ValueError as error:
+            raise TargetFailed(str(error), EXIT_USAGE) from error
+        except BackendUnavailable as error:
+            raise TargetFailed(str(error), EXIT_UNREACHABLE) from error
+        yield backend
+
+
+def run_until_interrupted(main: Callable[[*Arguments], Awaitable[int]], *args: *Arguments) -> int:
+    """Run `main(*args)`; SIGINT and SIGTERM cancel it, and whatever it had opened is closed.
+
+    Returns:
+        The exit code of `main`, 130 if it was cancelled.
+    """
+
+    async def watched() -> int:
+        code = EXIT_INTERRUPTED
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as tasks:
+
+                async def watch() -> None:
+                    async for _ in signals:
+                        tasks.cancel_scope.cancel()
+
+                tasks.start_soon(watch)
+                code = await main(*args)
+                tasks.cancel_scope.cancel()
+        return code
+
+    code = run_async(watched)
+    if code == EXIT_INTERRUPTED:
+        _leave_threads(code)
+    return code
+
+
+def _leave_threads(code: int) -> None:
+    """End the process if threads go on, since it would wait for them when it ends.
+
+    A thread that waits for a Docker engine which says nothing cannot be interrupted. Others may
+    have a container in hand that is to be removed, so each gets a while.
+    """
+    end = time.monotonic() + _THREADS_S
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(0.0, end - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, AttributeError, ValueError):
+                stream.flush()
+        os._exit(code)
 
 
 @asynccontextmanager
@@ -87,6 +173,7 @@ async def abort_on_interrupt() -> AsyncIterator[AbortController]:
         tasks.cancel_scope.cancel()
 
 
-def _complain(text: str, code: int) -> int:
-    print(f"toolkit: {text}", file=sys.stderr)
+def complain(text: str, code: int) -> int:
+    """Tell on standard error what is wrong; return the exit code."""
+    print(f"toolkit: {shown(text, _REASON_CHARS)}", file=sys.stderr)
     return code

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.targets import TARGETS
 from toolkit.cli.call import parse_pairs
+
+ROOT = Path(__file__).parents[3]
 
 
 def toolkit(
@@ -137,9 +140,28 @@ def test_pairs_without_a_schema_are_text() -> None:
 def test_help_is_short_and_names_the_commands(tmp_path: Path) -> None:
     done = toolkit("--help", cwd=tmp_path)
     assert done.returncode == 0
-    for command in ("call", "run", "demo"):
+    for command in ("call", "run", "check", "demo", "docker"):
         assert command in done.stdout
     assert len(done.stdout.splitlines()) < 40
+
+
+def test_help_tells_every_kind_of_target(tmp_path: Path) -> None:
+    said = " ".join(toolkit("call", "--help", cwd=tmp_path).stdout.split())
+    for target in TARGETS.values():
+        assert target in said
+
+
+def test_help_loads_no_backend_and_no_heavy_library() -> None:
+    code = (
+        "import sys; from toolkit.cli.main import main; sys.argv = ['toolkit', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "light = {'backends', 'backends.targets'}\n"
+        "heavy = ('backends', 'rich', 'docker', 'anyio', 'asyncio', 'pydantic')\n"
+        "print([name for name in sys.modules if name.startswith(heavy) and name not in light])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_the_kept_output_of_a_call_outlives_it_and_can_be_read(tmp_path: Path) -> None:
