@@ -31,7 +31,9 @@ class CommandBackend(RemoteBackend):
     The program gets one more argument, `/bin/sh`, and everything else goes through that shell's
     stdin. So it makes no difference whether the program takes a command line (`sh -c`), an argv
     (`chroot DIR`, `podman exec -i C`, `sudo -n -u other`), or joins its arguments for a login
-    shell (`ssh host`). It must give a plain stdin and stdout: no terminal, no question.
+    shell (`ssh host`). It must give a plain stdin and stdout: no terminal, no question. It may
+    not ask to die with its parent (`bwrap --die-with-parent`): for Linux that is the thread which
+    started it, and that ends; it sees the end of its stdin when we die.
 
     Args:
         argv: The program and its arguments.

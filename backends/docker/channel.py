@@ -68,11 +68,20 @@ class ExecChannel:
         exec_id: The exec's id.
         stream: The exec's stream.
         target: The target as the user named it, for errors.
+        program: What runs there, for errors.
     """
 
     def __init__(
-        self, daemon: Daemon, container: str, exec_id: str, stream: HijackedStream, target: str
+        self,
+        daemon: Daemon,
+        container: str,
+        exec_id: str,
+        stream: HijackedStream,
+        *,
+        target: str,
+        program: str,
     ) -> None:
+        self._program = program
         self._daemon = daemon
         self._container = container
         self._exec_id = exec_id
@@ -129,13 +138,13 @@ class ExecChannel:
         try:
             state, status = await self._daemon.run(self._look, self._target, 2 * _EXIT_WAIT_S)
         except BackendUnavailable as error:
-            return f"the engine's output ended, and {error.reason}"
+            return f"{self._program}'s output ended, and {error.reason}"
         if state:
             return state
         if status is None:
-            ended = "the engine closed its output but goes on"
+            ended = f"{self._program} closed its output but goes on"
         else:
-            ended = f"the engine ended with exit status {status}"
+            ended = f"{self._program} ended with exit status {status}"
         last = self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"{ended}: {last}" if last else ended
 

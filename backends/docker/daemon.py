@@ -7,7 +7,8 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
@@ -28,9 +29,11 @@ T = TypeVar("T")
 _SDK_TIMEOUT_S = 30
 #: Requests to one engine at a time; more only wait inside of it.
 _THREADS = 8
+#: Containers made at a time: behind two hundred, no beat of a lease and no command may wait.
+_MAKERS = 4
 _OLDEST_API = (1, 41)
 
-_shared: RunVar[dict[str, Daemon]] = RunVar("remotehands_docker_daemons")
+_shared: RunVar[_Shared] = RunVar("remotehands_docker_daemons")
 
 
 async def acquire(url: str | None, target: str, deadline_s: float) -> Daemon:
@@ -45,12 +48,16 @@ async def acquire(url: str | None, target: str, deadline_s: float) -> Daemon:
     Raises:
         BackendUnavailable: No engine answers there, or one that is not supported.
     """
-    address = await anyio.to_thread.run_sync(find_address, url, dict(os.environ), target)
-    daemons = _shared.get({})
-    _shared.set(daemons)
-    daemon = daemons.get(address.key)
+    shared = _shared.get(None)
+    if shared is None:
+        shared = _Shared()
+        _shared.set(shared)
+    address = await anyio.to_thread.run_sync(
+        find_address, url, dict(os.environ), target, limiter=shared.readers
+    )
+    daemon = shared.daemons.get(address.key)
     if daemon is None:
-        daemon = daemons[address.key] = Daemon(address)
+        daemon = shared.daemons[address.key] = Daemon(address)
     daemon.users += 1
     try:
         await daemon.run(lambda _api: None, target, deadline_s)
@@ -64,8 +71,18 @@ def release(daemon: Daemon) -> None:
     """Give an engine back; the last one closes its connections."""
     daemon.users -= 1
     if not daemon.users:
-        _shared.get({}).pop(daemon.address.key, None)
+        if shared := _shared.get(None):
+            shared.daemons.pop(daemon.address.key, None)
         daemon.close()
+
+
+class _Shared:
+    """What the backends of one event loop have in common."""
+
+    def __init__(self) -> None:
+        self.daemons: dict[str, Daemon] = {}
+        # Two hundred backends that open at once need no thread each to read one configuration.
+        self.readers = anyio.CapacityLimiter(1)
 
 
 class Daemon:
@@ -80,7 +97,9 @@ class Daemon:
         self.users = 0
         self._api: APIClient | None = None
         self._lock = threading.Lock()
-        self._limiter = anyio.CapacityLimiter(_THREADS)
+        self._turns = anyio.Semaphore(_THREADS)
+        self._makers = anyio.Semaphore(_MAKERS)
+        self._queue: dict[anyio.CancelScope, float] = {}
 
     async def run(
         self,
@@ -89,14 +108,17 @@ class Daemon:
         deadline_s: float = math.inf,
         *,
         discard: Callable[[APIClient, T], object] | None = None,
+        makes: bool = False,
     ) -> T:
         """Return what `function` returns; it asks the engine, in a thread.
 
         Args:
             function: Uses the SDK's client.
             target: The target as the user named it, for errors.
-            deadline_s: Seconds after which the thread is left to itself.
+            deadline_s: Seconds after which the thread is left to itself. While requests of others
+                come first they count from the engine's last answer: a long queue is no silence.
             discard: Takes a result that nobody is there for any more.
+            makes: Whether it makes a container, which takes long.
 
         Raises:
             BackendUnavailable: The engine refused, or it does not answer.
@@ -113,17 +135,45 @@ class Daemon:
             return handover.give(self._ask(function, target))
 
         try:
-            with anyio.fail_after(deadline_s):
-                result = await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=True, limiter=self._limiter
-                )
+            with anyio.fail_after(deadline_s) as scope:
+                async with self._turn(scope, deadline_s, makes=makes):
+                    # No limiter is shared: trio's would count a thread that was left to itself.
+                    result = await anyio.to_thread.run_sync(
+                        work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+                    )
+                    self._heard()
                 handover.taken = True
                 return result
         except TimeoutError as error:
             reason = f"{self.address} did not answer within {deadline_s:g} seconds"
             raise BackendUnavailable(target, reason) from error
+        except BackendUnavailable:
+            self._heard()
+            raise
         finally:
             handover.leave()
+
+    @asynccontextmanager
+    async def _turn(
+        self, scope: anyio.CancelScope, deadline_s: float, *, makes: bool
+    ) -> AsyncIterator[None]:
+        """Run the block as one of the few, and start its deadline then."""
+        async with AsyncExitStack() as turns:
+            self._queue[scope] = deadline_s
+            try:
+                if makes:
+                    await turns.enter_async_context(self._makers)
+                await turns.enter_async_context(self._turns)
+            finally:
+                del self._queue[scope]
+            scope.deadline = anyio.current_time() + deadline_s
+            yield
+
+    def _heard(self) -> None:
+        """Note that the engine answers: who waits for a turn may wait on."""
+        now = anyio.current_time()
+        for scope, deadline_s in self._queue.items():
+            scope.deadline = now + deadline_s
 
     def close(self) -> None:
         """Close idle connections."""
@@ -144,6 +194,7 @@ class Daemon:
             OSError: "{address} cannot be reached: {error.strerror}",
         }
         try:
+            _probe(self.address)
             return function(self._client())
         except tuple(reasons) as error:
             reason = next(text for kind, text in reasons.items() if isinstance(error, kind))
@@ -157,15 +208,18 @@ class Daemon:
             return self._api
 
 
+def _probe(address: Address) -> None:
+    """Raise OSError where nobody listens: the SDK leaves a socket open that does not connect."""
+    if address.url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_SDK_TIMEOUT_S)
+            probe.connect("/" + address.url.removeprefix("unix://").lstrip("/"))
+
+
 def _connect(address: Address) -> APIClient:
     """Return a client that speaks the engine's newest API."""
     from docker.errors import DockerException
 
-    if address.url.startswith("unix://"):
-        # The SDK leaves a socket open that does not connect.
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(_SDK_TIMEOUT_S)
-            probe.connect("/" + address.url.removeprefix("unix://").lstrip("/"))
     first = _client(address, ".".join(map(str, _OLDEST_API)))
     try:
         newest = str(first.version(api_version=False).get("ApiVersion", "0"))

@@ -33,6 +33,7 @@ CODES = {
     "invalid_pattern": ("pattern", "reason", "position or None"),
     "search_timeout": ("seconds",),
     "unsupported": ("operation", "reason"),
+    "unavailable": ("reason",),  # nothing was done, and later it may work
     "cancelled": (),
     "bad_request": ("reason",),
     "internal": ("traceback",),

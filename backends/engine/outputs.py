@@ -13,6 +13,8 @@ from backends.engine.faults import Fault
 _CHUNK = 1 << 20
 _PART_BYTES = 1 << 19
 _SNAPSHOT_EVERY_S = 0.1
+#: Why no process can be started at the moment: too many, no memory, or nobody left to fork it.
+_FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ESRCH)
 
 
 class Stream:
@@ -187,13 +189,21 @@ class Frames:
     def refused(self, part, error):
         """Answer that no process could be started."""
         self._answered = True
-        self._request.fault("unsupported", self._request.op, error.strerror or str(error))
+        fault = _not_started(self._request.op, error)
+        self._request.fault(fault.code, *fault.arguments)
 
     def in_background(self):
         """Nothing: a worker's helpers end with it."""
 
     def close(self):
         """Nothing to let go of."""
+
+
+def _not_started(operation, error):
+    text = error.strerror or str(error)
+    if error.errno in _FOR_NOW:
+        return Fault("unavailable", "no process could be started: " + text)
+    return Fault("unsupported", operation, text)
 
 
 def _refuse(output, request, place, part, error):
@@ -203,7 +213,7 @@ def _refuse(output, request, place, part, error):
         _end_like_a_shell(output, request.args["argv"][0], error)
         return
     else:
-        fault = Fault("unsupported", request.op, error.strerror or str(error))
+        fault = _not_started(request.op, error)
     request.fault(fault.code, *fault.arguments)
 
 

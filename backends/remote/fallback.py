@@ -46,6 +46,7 @@ def shell_backend(
     cwd: str,
     env: Mapping[str, str],
     connect_timeout_s: float,
+    lease_s: float | None,
     settings: Mapping[str, Any],
 ) -> ShellBackend:
     """Return the backend over lanes that takes an engine's place.
@@ -56,6 +57,7 @@ def shell_backend(
         cwd: As for `RemoteBackend`.
         env: As for `RemoteBackend`.
         connect_timeout_s: As for `RemoteBackend`.
+        lease_s: As for `RemoteBackend`.
         settings: Options of the engine's commands; those that lanes have too are heeded.
     """
     # Most targets have Python, and need neither this nor the search that goes with it.
@@ -68,5 +70,6 @@ def shell_backend(
         cwd=cwd,
         env=env,
         connect_timeout_s=connect_timeout_s,
+        lease_s=lease_s,
         **heeded,
     )

@@ -8,6 +8,7 @@ from backends.remote import checks
 from backends.remote.checks import MalformedReply
 from backends.remote.convert import path_text
 from operations.errors import (
+    BackendUnavailable,
     FileChanged,
     InvalidPattern,
     NotRegularFile,
@@ -93,6 +94,10 @@ def _unsupported(operation: object, reason: object) -> OperationError:
     return OperationUnsupported(_text(operation), _text(reason))
 
 
+def _unavailable(reason: object) -> OperationError:
+    return BackendUnavailable("the target", _text(reason))
+
+
 def _cancelled() -> OperationError:
     return OperationError("the operation was cancelled")
 
@@ -121,6 +126,7 @@ _TABLE: dict[str, Callable[..., OperationError]] = {
     "invalid_pattern": _invalid_pattern,
     "search_timeout": _search_timeout,
     "unsupported": _unsupported,
+    "unavailable": _unavailable,
     "cancelled": _cancelled,
     "bad_request": _bad_request,
     "internal": _internal,

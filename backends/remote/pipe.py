@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import selectors
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ _EXIT_WAIT_S = 2.0
 #: The engine takes up to 5 s to kill what it started and 3 s to settle files.
 _CLOSE_WAIT_S = 9.0
 _STDERR_BYTES = 4096
+_STDERR_READS = 16
 
 
 async def open_pipe(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> PipeChannel:
@@ -67,6 +69,11 @@ class PipeChannel:
         self._in_fd, self._out_fd, self._err_fd = (pipe.fileno() for pipe in self._pipes)
         self._closed = False
         self._errors = b""
+        # One descriptor that is ready when either output is: a program that says much on stderr
+        # must not wait until somebody reads it, and no task waits for that alone.
+        self._outputs = selectors.DefaultSelector()
+        self._outputs.register(self._out_fd, selectors.EVENT_READ)
+        self._outputs.register(self._err_fd, selectors.EVENT_READ)
         for fd in (self._in_fd, self._out_fd, self._err_fd):
             os.set_blocking(fd, False)
         for fd in (self._in_fd, self._out_fd):
@@ -111,9 +118,10 @@ class PipeChannel:
             except OSError as error:
                 raise ChannelClosed(error.strerror or str(error)) from error
             try:
-                await anyio.wait_readable(self._out_fd)
+                await anyio.wait_readable(self._outputs)
             except anyio.ClosedResourceError as error:
                 raise ChannelClosed("the channel is closed") from error
+            self._drain_errors()
         raise ChannelClosed("the channel is closed")
 
     async def close(self) -> None:
@@ -122,8 +130,10 @@ class PipeChannel:
             return
         self._closed = True
         process = self._process
+        for waited_for in (self._pipes[0], self._outputs):
+            anyio.notify_closing(waited_for)
+        self._outputs.close()
         for pipe in self._pipes[:2]:
-            anyio.notify_closing(pipe)
             pipe.close()
         try:
             if process.poll() is None:
@@ -166,9 +176,18 @@ class PipeChannel:
     def _drain_errors(self) -> None:
         if self._pipes[2].closed:
             return
-        with contextlib.suppress(OSError):
-            while chunk := os.read(self._err_fd, 65536):
+        try:
+            for _ in range(_STDERR_READS):
+                chunk = os.read(self._err_fd, 65536)
+                if not chunk:
+                    break
                 self._errors = (self._errors + chunk)[-_STDERR_BYTES:]
+            else:
+                return  # a flood, which is not to hold the event loop
+        except OSError:
+            return  # nothing more for now
+        if not self._closed and self._err_fd in self._outputs.get_map():
+            self._outputs.unregister(self._err_fd)  # its end would be ready for ever
 
 
 def _signal_name(number: int) -> str:

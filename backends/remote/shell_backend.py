@@ -49,6 +49,7 @@ class ShellBackend:
         env: Variables for every command, on top of the target's own.
         connect_timeout_s: Seconds until a connection counts as not coming.
         connect_on_enter: False connects at the first operation instead.
+        lease_s: Seconds without a sign of the target after which it counts as lost; None for 30.
         grace_s: Seconds between TERM and KILL.
         keep_background: Let background processes live on after closing.
         keep_output: Leave kept output for a day instead of removing it on closing.
@@ -64,6 +65,7 @@ class ShellBackend:
         env: Mapping[str, str] | None = None,
         connect_timeout_s: float = 30.0,
         connect_on_enter: bool = True,
+        lease_s: float | None = 30.0,
         grace_s: float = 0.5,
         keep_background: bool = False,
         keep_output: bool = False,
@@ -72,7 +74,11 @@ class ShellBackend:
         self.cwd = cwd
         self._connect_on_enter = connect_on_enter
         self._core = ShellCore(
-            open_channel, target=target, connect_timeout_s=connect_timeout_s, kept_cap=kept_cap
+            open_channel,
+            target=target,
+            connect_timeout_s=connect_timeout_s,
+            lease_s=lease_s,
+            kept_cap=kept_cap,
         )
         self._files = ShellFiles(self._core)
         self._commands = ShellCommands(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import secrets
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ import anyio
 
 from backends.engine.faults import Fault
 from backends.remote.arguments import command_request
-from backends.remote.lanes import Lane, new_word, number
+from backends.remote.lane import Lane, new_word, number
 from backends.remote.shell_core import ShellCore
 from backends.remote.shell_faults import error_of
 from backends.remote.shell_marks import Garbage, Mark, MarkReader
@@ -38,9 +37,6 @@ _SILENCE_S = 0.1
 _LINGER_S = 1.0
 #: What was killed may still have output on the way.
 _AFTERWARDS_S = 1.0
-#: A silent command's lane is trusted so long before another one is asked whether the target lives.
-_TRUST_S = 30.0
-_PING_S = 10.0
 _SETTLE_S = 5.0
 #: Shells report a signal as 128 and its number, and cannot tell that from an exit status.
 _SIGNALLED = 128
@@ -79,7 +75,7 @@ class ShellCommands:
         self._keep_background = keep_background
         self._keep_output = keep_output
         self._kept_cap = kept_cap
-        self._session = secrets.token_hex(8)
+        self._session = core.lanes.session
         self._numbers = itertools.count(1)
         self._kept_numbers = itertools.count(1)
         self._ran = False
@@ -141,6 +137,7 @@ class ShellCommands:
         if self._core.facts is None:
             return
         known = await self._core.connect()
+        await self._core.lanes.bury()
         try:
             if self._ran and not self._keep_background:
                 processes = Processes(self._core.lanes, has_proc=known.has_proc)
@@ -161,7 +158,7 @@ class ShellCommands:
         self._ran = True
         async with self._core.lanes.turn("commands"):
             lane = await self._core.lanes.take("commands")
-            family = f"{self._session}.{lane.pid}."
+            family = f"{lane.name}."
             mark = f"{family}{next(self._numbers)}."
             keep = b"1" if self._keep_background else b""
             settings = b"keep=%s marks=%s" % (keep, family.encode())
@@ -386,7 +383,6 @@ class _Run:
 
     async def _until(self, until: float) -> None:
         """Wait until the command has ended as a caller sees it, or has to be ended."""
-        trusted_until = anyio.current_time() + _TRUST_S
         while not self._ended and self._lane.lost is None:
             now = anyio.current_time()
             if self._status is not None:
@@ -397,14 +393,9 @@ class _Run:
             else:
                 if self._stop_fired or self._error is not None or now >= until:
                     return
-                if now >= trusted_until:
-                    await self._ping()
-                    trusted_until = anyio.current_time() + _TRUST_S
-                rest_s = min(until, trusted_until) - now
+                rest_s = until - now
             due_s = self._output.due_s()
             await self._lane.news(rest_s if due_s is None else min(rest_s, due_s))
-            if self._last_output > now:
-                trusted_until = self._last_output + _TRUST_S
             self._tick()
 
     def _tick(self) -> None:
@@ -413,14 +404,6 @@ class _Run:
                 self._output.tick()
             except Exception as error:
                 self._error = error
-
-    async def _ping(self) -> None:
-        """Make sure that the target is still there; a silent command's lane cannot tell."""
-        try:
-            async with self._core.lanes.lane("kills") as lane:
-                await lane.call(b"true", limit=0, idle_s=_PING_S)
-        except OperationError as error:
-            self._lane.retire(f"the target does not answer: {error}")
 
     async def _watch(self, stop: StopSignal, scope: anyio.CancelScope) -> None:
         with scope:

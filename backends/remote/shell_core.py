@@ -9,7 +9,8 @@ import anyio
 
 from backends.engine.faults import Fault
 from backends.remote.arguments import wire_path
-from backends.remote.lanes import LaneOpener, Lanes, Reply
+from backends.remote.lane import Reply
+from backends.remote.lanes import LaneOpener, Lanes
 from backends.remote.shell_faults import error_of, refusal
 from backends.remote.shell_marks import Garbage
 from backends.remote.shell_quote import expanded
@@ -36,14 +37,23 @@ class ShellCore:
         open_channel: Opens a channel to a program given by its argv.
         target: The target as the user named it, for errors.
         connect_timeout_s: Seconds until a lane counts as not coming.
+        lease_s: See `Lanes`.
         kept_cap: Most bytes of one command's kept output.
     """
 
     def __init__(
-        self, open_channel: LaneOpener, *, target: str, connect_timeout_s: float, kept_cap: int
+        self,
+        open_channel: LaneOpener,
+        *,
+        target: str,
+        connect_timeout_s: float,
+        lease_s: float | None,
+        kept_cap: int,
     ) -> None:
         self.target = target
-        self.lanes = Lanes(open_channel, target=target, connect_timeout_s=connect_timeout_s)
+        self.lanes = Lanes(
+            open_channel, target=target, connect_timeout_s=connect_timeout_s, lease_s=lease_s
+        )
         self._kept_cap = kept_cap
         self._connecting = anyio.Lock()
         self._known: Target | None = None

@@ -58,8 +58,8 @@ def _not_found(path: bytes, told: bytes) -> Fault:
 
 
 def _is_directory(path: bytes, told: bytes) -> Fault:
-    names = told.split(b"\0")[:-1]
-    if not told:
+    known, *names = told.split(b"\0")[:-1] or [b""]
+    if known != b"/":  # what says that a folder can be listed, be it empty
         return Fault("is_directory", path, [], None)
     shown = sorted(names, key=lambda name: name_order(name.rstrip(b"/")))[:MAX_HELD]
     return Fault("is_directory", path, shown, len(names))

@@ -18,7 +18,7 @@ from backends.engine.suggest import name_order
 from backends.remote import convert
 from backends.remote.arguments import MAX_WHOLE_READ, wire_path
 from backends.remote.convert import MalformedReply
-from backends.remote.lanes import Lane, Reply, new_word, number
+from backends.remote.lane import Lane, Reply, new_word, number
 from backends.remote.shell_core import ShellCore
 from backends.remote.shell_faults import error_of
 from backends.remote.shell_marks import Garbage

@@ -11,17 +11,13 @@ from __future__ import annotations
 import functools
 from importlib import resources
 
-__all__ = ["ARGV", "MARK", "REFUSALS", "loading"]
+__all__ = ["MARK", "REFUSALS", "argv", "loading"]
 
 #: Begins every mark; then come the request's own word, a letter and a number.
 MARK = b"\x1e"
 
-#: The program behind a lane. Without quote ', backslash or !, so that any login shell carries it.
-ARGV = (
-    "/bin/sh",
-    "-c",
-    'exec 3<&0 </dev/null; IFS= read -r l <&3 && eval "$l"',
-)
+# Without quote ', backslash or !, so that any login shell carries it.
+_START = 'exec 3<&0 </dev/null; IFS= read -r l <&3 && eval "$l"'
 
 #: Exit statuses of the script's functions, and what they stand for: codes of engine faults.
 REFUSALS = {
@@ -42,6 +38,15 @@ _LOADER = (
 )
 
 _PARTS = ("basics", "files", "writing", "commands", "search", "probe")
+
+
+def argv(name: str) -> tuple[str, ...]:
+    """Return the program behind a lane.
+
+    Args:
+        name: What the lane can be found by in the target's list of processes.
+    """
+    return ("/bin/sh", "-c", _START, f"remotehands-{name}.")
 
 
 def loading(word: str, settings: str = "") -> bytes:

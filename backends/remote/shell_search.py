@@ -65,9 +65,6 @@ class ShellSearch:
     ) -> GrepResult:
         """See `GrepOperations`."""
         asked = _asked(query)
-        with _faults():
-            dialect.parse(asked["pattern"], query.literal, query.ignore_case)
-            glob = None if asked["glob"] is None else compile_glob(asked["glob"])
         rows: list[Any] = []
 
         def take(part: dict[str, Any]) -> None:
@@ -77,7 +74,7 @@ class ShellSearch:
                 on_matches([convert.grep_match(row) for row in part["matches"]])
 
         with anyio.move_on_after(query.timeout_s) as scope:
-            summary = await self._grep(query, asked, glob, take)
+            summary = await self._grep(query, asked, take)
         if scope.cancelled_caught:
             raise SearchTimeout(query.timeout_s)
         return convert.grep_result([convert.grep_match_in_context(row) for row in rows], summary)
@@ -86,12 +83,17 @@ class ShellSearch:
         self,
         query: GrepQuery,
         asked: dict[str, Any],
-        glob: Any,
         take: Callable[[dict[str, Any]], None],
     ) -> dict[str, Any]:
         at = await self._core.absolute(query.path)
+        content: bytes | None = None
         if not await self._files.is_directory(query.path):
             content = await self._files.read_file(query.path)
+        # As the engine does: a wrong path is told before a wrong pattern.
+        with _faults():
+            dialect.parse(asked["pattern"], query.literal, query.ignore_case)
+            glob = None if asked["glob"] is None else compile_glob(asked["glob"])
+        if content is not None:
             name = posixpath.basename(at)
             request: dict[str, Any] = {"query": asked, "folders": [], "file": name}
 

@@ -16,7 +16,7 @@ blame() {
   return 26
 }
 why() {
-  if [ -d "$1" ]; then names "$1"; return 21; fi
+  if [ -d "$1" ]; then [ -r "$1" ] && printf '/\0'; names "$1"; return 21; fi
   if [ -e "$1" ]; then
     [ -p "$1" ] && { printf 'is a FIFO'; return 24; }
     [ -S "$1" ] && { printf 'is a socket'; return 24; }

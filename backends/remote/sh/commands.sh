@@ -62,6 +62,18 @@ sweep() {
     sleep "$nap"
   done
 }
+# Lanes whose near end is gone without their having seen it, and what they run.
+bury() {
+  for n; do
+    [ -n "$keep" ] || sweep "$n."
+    for f in /proc/[0-9]*; do
+      x=
+      # Without a newline at its end, `read` fails but has read.
+      IFS= read -r x <"$f/cmdline"
+      case $x in *"remotehands-$n."*) kill -9 "${f#/proc/}";; esac
+    done
+  done
+}
 processes() {
   cat /proc/[0-9]*/stat
   printf '\036'

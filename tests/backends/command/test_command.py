@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import tarfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from backends.command import CommandBackend
 from operations import BackendUnavailable, ConnectionLost
+from tests.programs import that_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,84 +30,27 @@ LIKE_SSH = [
 ]
 #: How long a program sleeps that no other here does.
 _SILENT = f"6{os.getpid()}.5"
-ROOT_TAR = Path.home() / ".cache/remotehands/python.tar"
-
-
-def _runs(argv: list[str]) -> bool:
-    if shutil.which(argv[0]) is None:
-        return False
-    done = subprocess.run([*argv, "/bin/true"], capture_output=True, timeout=60, check=False)
-    return done.returncode == 0
-
-
-def _chroot() -> list[str]:
-    """Return a program that leads into a Debian of its own, unpacked once."""
-    if os.geteuid() != 0 or not ROOT_TAR.exists():
-        pytest.skip("needs root and the folder that `scripts/services up` makes")
-    folder = ROOT_TAR.with_suffix(".root")
-    if not (folder / "bin/sh").exists():
-        part = folder.with_name(f"{folder.name}.{os.getpid()}")
-        with tarfile.open(ROOT_TAR) as tar:
-            tar.extractall(part, filter="fully_trusted")
-        part.rename(folder)
-    return ["chroot", str(folder)]
-
-
-def _podman() -> list[str]:
-    if shutil.which("podman") is None:
-        pytest.skip("podman is not installed")
-    started = subprocess.run(
-        [
-            "podman",
-            "run",
-            "-d",
-            "--rm",
-            "--network=none",
-            "--ulimit=nofile=1024:1024",
-            "--ulimit=nproc=1024:1024",
-            "--rootfs",
-            _chroot()[1],
-            "sleep",
-            "300",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    if started.returncode != 0:
-        pytest.skip(f"podman starts no container here: {started.stderr.strip()[-200:]}")
-    return ["podman", "exec", "-i", started.stdout.strip()]
-
-
-PROGRAMS: dict[str, Callable[[], list[str]] | list[str]] = {
+#: Programs of this machine; those that `tests/programs.py` finds are fixtures.
+PROGRAMS = {
     "sh -c": ["sh", "-c"],
     "like ssh": LIKE_SSH,
     "env": ["env"],
-    "sudo": ["sudo", "-n", "-u", "nobody"],
-    "bwrap": ["bwrap", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     "nsenter": ["nsenter", "--target", "1", "--uts"],
-    "chroot": _chroot,
 }
+ELSEWHERE = ["chroot_argv", "sudo_argv", "bwrap_argv", "podman_argv"]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-async def test_a_place_behind_any_program(name: str) -> None:
+@pytest.fixture(params=[*PROGRAMS, *ELSEWHERE])
+def argv(request: pytest.FixtureRequest) -> list[str]:
+    """Give a program, or skip where it does not run."""
+    if request.param in ELSEWHERE:
+        return list(request.getfixturevalue(request.param))
+    return that_runs(PROGRAMS[request.param])
+
+
+async def test_a_place_behind_any_program(argv: list[str]) -> None:
     """Files and commands work whether it takes a command line, an argv, or joins its words."""
-    program = PROGRAMS[name]
-    argv = program if isinstance(program, list) else await anyio.to_thread.run_sync(program)
-    if not await anyio.to_thread.run_sync(_runs, argv if name != "sh -c" else ["env"]):
-        pytest.skip(f"{name} does not run here")
     await _use(argv)
-
-
-@pytest.mark.slow
-async def test_a_place_behind_podman() -> None:
-    argv = await anyio.to_thread.run_sync(_podman)
-    try:
-        await _use(argv)
-    finally:
-        await anyio.run_process(["podman", "rm", "-f", "-t", "0", argv[-1]])
 
 
 async def _use(argv: list[str]) -> None:

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.backends.docker.boxes import Box
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LABEL = "remotehands-test"
 PYTHON = "remotehands-test/python"
-
-
-@pytest.fixture(scope="session")
-def api() -> Iterator[Any]:
-    """Give the SDK's client, or skip where no engine has the tests' images."""
-    import docker
-
-    try:
-        client = docker.APIClient(version="auto", timeout=60)
-        client.inspect_image(PYTHON)
-    except docker.errors.DockerException as error:
-        pytest.skip(f"no Docker engine with the tests' images (`scripts/services up`): {error}")
-    yield client
-    client.close()
 
 
 @pytest.fixture
@@ -54,31 +41,24 @@ def container(api: Any) -> Iterator[Callable[..., str]]:
         _remove(api, name)
 
 
+@pytest.fixture
+def box(api: Any) -> Iterator[Callable[..., Box]]:
+    """Give a function that starts a Box."""
+    boxes = []
+
+    def make(image: str, **options: Any) -> Box:
+        made = Box(api, f"remotehands-test/{image}", options)
+        boxes.append(made)
+        made.make()
+        return made
+
+    yield make
+    for made in boxes:
+        made.shut()
+
+
 def _remove(api: Any, name: str) -> None:
     import docker.errors
 
     with contextlib.suppress(docker.errors.NotFound):
         api.remove_container(name, force=True, v=True)
-
-
-# pytest-docker's own fixtures, pointed at what is there.
-
-
-@pytest.fixture(scope="session")
-def docker_compose_command() -> str:
-    return "docker-compose"
-
-
-@pytest.fixture(scope="session")
-def docker_compose_file() -> str:
-    return str(Path(__file__).parents[3] / "docker-compose.yml")
-
-
-@pytest.fixture(scope="session")
-def docker_setup() -> list[str]:
-    return ["up -d --no-build"]
-
-
-@pytest.fixture(scope="session")
-def docker_cleanup() -> list[str]:
-    return ["down -v -t 0"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import socket
 import threading
@@ -322,3 +324,28 @@ async def test_nothing_of_a_command_outlives_it(
             await eventually(lambda: not any(counts().values()), 20)
             assert await said(backend, "echo still working") == "still working"
     await eventually(lambda: not any(counts().values()), 10)
+
+
+async def test_the_engine_of_a_docker_context_is_used(
+    container: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docker's own command line keeps them: by the digest of their names."""
+    meta = tmp_path / "contexts" / "meta" / hashlib.sha256(b"mine").hexdigest()
+    await anyio.Path(meta).mkdir(parents=True)
+    host = {"Host": "unix:///var/run/docker.sock", "SkipTLSVerify": False}
+    told = {"Name": "mine", "Metadata": {}, "Endpoints": {"docker": host}}
+    await anyio.Path(meta / "meta.json").write_text(json.dumps(told))
+    await anyio.Path(tmp_path / "config.json").write_text(json.dumps({"currentContext": "mine"}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    async with DockerBackend.attach(container()) as backend:
+        assert await said(backend, "echo here") == "here"
+    host["Host"] = "unix:///nowhere/of/the/context.sock"
+    await anyio.Path(meta / "meta.json").write_text(json.dumps(told))
+    with pytest.raises(BackendUnavailable, match="/nowhere/of/the/context"):
+        async with DockerBackend.attach("any"):
+            pass
+    monkeypatch.setenv("DOCKER_CONTEXT", "other")
+    with pytest.raises(BackendUnavailable, match="no context 'other'"):
+        async with DockerBackend.attach("any"):
+            pass

@@ -95,7 +95,10 @@ class InMemory:
         self.tree.rename(old, new, self.user)
 
     def unlink(self, path: bytes) -> None:
-        if self.tree.get(path, self.user, follow=False).is_folder:
+        place = self.tree.locate(path, self.user, follow=False)
+        if place.node is not None and place.node.is_folder:
+            if place.folder is not None:  # whose rights a kernel asks for first
+                self.tree._check_may_take(place, self.user)
             raise IsADirectoryError(21, "Is a directory")
         self.tree.remove(path, self.user)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from backends.engine.faults import CODES
 from backends.remote.faults import error_from_fault
 from operations.errors import (
+    BackendUnavailable,
     FileChanged,
     InvalidPattern,
     NotRegularFile,
@@ -43,6 +44,7 @@ CASES = {
     "invalid_pattern": (["(", "never closed", 0], InvalidPattern("(", "never closed", 0)),
     "search_timeout": ([30], SearchTimeout(30.0)),
     "unsupported": (["grep", "no rg"], OperationUnsupported("grep", "no rg")),
+    "unavailable": (["too many"], BackendUnavailable("the target", "too many")),
     "cancelled": ([], OperationError("the operation was cancelled")),
     "bad_request": (["why"], OperationError("the target refused the request: why")),
     "internal": (["Trace\n"], OperationError("internal error on the target: Trace")),

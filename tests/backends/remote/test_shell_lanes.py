@@ -9,7 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from backends.remote.channel import Channel
-from backends.remote.lanes import Lane, Lanes
+from backends.remote.lane import Lane
+from backends.remote.lanes import Lanes
 from backends.remote.shell_backend import ShellBackend
 from operations import BackendUnavailable, ConnectionLost, OperationError
 from tests.backends.remote.shells import PRESENT, Played, Shells, hello, word
