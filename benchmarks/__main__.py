@@ -10,10 +10,17 @@ from collections.abc import AsyncIterator
 
 import anyio
 
-from benchmarks import files, pipeline, search, shell, start
+from benchmarks import docker, files, pipeline, search, shell, start
 from benchmarks.harness import Figure
 
-MODULES = {"pipeline": pipeline, "files": files, "search": search, "shell": shell, "start": start}
+MODULES = {
+    "pipeline": pipeline,
+    "files": files,
+    "search": search,
+    "shell": shell,
+    "start": start,
+    "docker": docker,
+}
 
 
 async def main(only: list[str], *, quick: bool) -> list[Figure]:
@@ -31,11 +38,16 @@ def line(figure: Figure) -> str:
     against = (
         f"{amount(figure.reference, figure.unit)} {figure.against}" if figure.reference else ""
     )
-    ratio = f"{figure.ratio:.2f}x" if figure.reference else ""
-    limit = f"{figure.goal:g}x" if figure.reference else amount(figure.goal, figure.unit)
+    ratio = times(figure.ratio) if figure.reference else ""
+    limit = times(figure.goal) if figure.reference else amount(figure.goal, figure.unit)
     mark = "met" if figure.met else "NOT MET"
     ours = amount(figure.ours, figure.unit)
     return f"| {figure.name} | {ours} | {against} | {ratio} | {limit} | {mark} |"
+
+
+def times(ratio: float) -> str:
+    """Write a ratio; a small one as how many times less."""
+    return f"1/{1 / ratio:.3g}" if ratio < 0.2 else f"{ratio:.3g}x"
 
 
 def amount(value: float, unit: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from backends.local import LocalBackend
 from toolkit import AbortController, AgentTool, AgentToolResult, coding_tools
 
-__all__ = ["Place", "open_place"]
+__all__ = ["Place", "call_of", "open_place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,24 @@ class Place:
 
     async def call(self, name: str, **arguments: Any) -> AgentToolResult:
         """Run one tool without the pipeline, whose own cost is a row of its own."""
-        tool = self.tools[name]
-        params = tool.parameters.model_validate(arguments)
-        return await tool.execute("1", params, AbortController().signal, lambda _: None)
+        return await _execute(self.tools[name], arguments)
+
+
+def call_of(tools: Sequence[AgentTool]) -> Callable[..., Awaitable[AgentToolResult]]:
+    """Return the same for tools on any backend; one that fails is no measurement."""
+    by_name = {tool.name: tool for tool in tools}
+
+    async def call(name: str, **arguments: Any) -> AgentToolResult:
+        result = await _execute(by_name[name], arguments)
+        assert not result.is_error, result
+        return result
+
+    return call
+
+
+async def _execute(tool: AgentTool, arguments: dict[str, Any]) -> AgentToolResult:
+    params = tool.parameters.model_validate(arguments)
+    return await tool.execute("1", params, AbortController().signal, lambda _: None)
 
 
 @asynccontextmanager

@@ -2,10 +2,50 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
+import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+# How long an example takes says more about the machine than about the code. In CI a failure must
+# come from the change at hand: new examples are looked for at home.
+hypothesis.settings.register_profile(
+    "remotehands",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("remotehands")
+
+pytest_plugins = ["tests.compose", "tests.programs"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Run each async test under both event loops."""
     return str(request.param)
+
+
+#: Parts of the reasons for a skip that a complete machine gives none of.
+_MISSING = (
+    "no ripgrep", "oracle", "not installed", "no docker engine", "cannot mount", "not allowed here",
+    "is open to other users", "does not run here", "starts no container", "services up",
+)  # fmt: skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip for want of a program or an engine into a failure where all should be there."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if any(part in reason.lower() for part in _MISSING):
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid}: a complete machine skips nothing: {reason}"
+    return report

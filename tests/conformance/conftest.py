@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conformance.containers import remove_containers
 from tests.conformance.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.conformance.places import Place
 
-#: Which targets to run on; those of this machine unless told, since each takes minutes.
+#: Which targets to run on, by name and separated by commas; `scripts/test` says "all".
 _TOLD = os.environ.get("REMOTEHANDS_TEST_TARGETS", "local,engine,memory")
 _WANTED = list(TARGETS) if _TOLD == "all" else _TOLD.split(",")
 _numbers = itertools.count(1)
@@ -53,18 +52,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
-def pytest_sessionfinish() -> None:
-    """Remove the containers that this process has started."""
-    remove_containers()
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test on every target, under the event loops that the table names for it."""
+    if "target_name" in metafunc.fixturenames:
+        wanted = [(name, loop) for name in _WANTED for loop in TARGETS[name].loops]
+        names = ("target_name", "anyio_backend")
+        metafunc.parametrize(names, wanted, indirect=True, scope="module")
 
 
-@pytest.fixture(scope="module", params=["asyncio", "trio"])
+@pytest.fixture(scope="module")
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Name the event loop; one for all tests of a file, as their backend is."""
     return str(request.param)
 
 
-@pytest.fixture(scope="module", params=_WANTED)
+@pytest.fixture(scope="module")
 def target_name(request: pytest.FixtureRequest) -> str:
     """Name the target; for this file alone."""
     return str(request.param)
@@ -84,9 +86,25 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-async def opened(target_name: str, scratch: Path) -> AsyncIterator[Place]:
+def open_place(
+    target_name: str, scratch: Path, request: pytest.FixtureRequest
+) -> Callable[..., AbstractAsyncContextManager[Place]]:
+    """Give a function that opens a place, with options of the backend's own."""
+    target = TARGETS[target_name]
+    given = [request.getfixturevalue(target.fixture)] if target.fixture else []
+
+    def opener(**options: object) -> AbstractAsyncContextManager[Place]:
+        return target.open(scratch, *given, **options)
+
+    return opener
+
+
+@pytest.fixture(scope="module")
+async def opened(
+    open_place: Callable[..., AbstractAsyncContextManager[Place]],
+) -> AsyncIterator[Place]:
     """Give a place that is open for all tests of the file."""
-    async with TARGETS[target_name].open(scratch) as place:
+    async with open_place() as place:
         yield place
 
 
@@ -94,15 +112,3 @@ async def opened(target_name: str, scratch: Path) -> AsyncIterator[Place]:
 async def place(opened: Place) -> Place:
     """Give an open place with an empty workspace."""
     return await opened.below(f"w{next(_numbers)}")
-
-
-@pytest.fixture
-def open_place(
-    target_name: str, scratch: Path
-) -> Callable[..., AbstractAsyncContextManager[Place]]:
-    """Give a function that opens another place, with options of the backend's own."""
-
-    def opener(**options: object) -> AbstractAsyncContextManager[Place]:
-        return TARGETS[target_name].open(scratch, **options)
-
-    return opener

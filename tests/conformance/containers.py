@@ -1,90 +1,85 @@
-"""Targets of docker-compose.yml: started when first asked for, gone when the tests are over."""
+"""Targets elsewhere: in a container, or wherever a program leads."""
 
 from __future__ import annotations
 
-import functools
+import io
 import itertools
 import os
 import posixpath
 import shlex
-import shutil
-import socket
-import subprocess
+import tarfile
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.command import CommandBackend
 from backends.docker import DockerBackend
 from operations import OperationError
 from tests.conformance.places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
 _numbers = itertools.count(1)
+#: `ln` would make a link inside a folder that has the name.
+_FREE = '[ ! -e "$2" ] && [ ! -L "$2" ]'
 #: A command's stdin has a limit.
 _PIECE = 8 << 20
 
 
-@functools.cache
-def engine_is_there() -> bool:
-    """Return True if a Docker engine takes connections here and compose is installed."""
-    if shutil.which("docker-compose") is None or not Path("/var/run/docker.sock").exists():
-        return False
-    with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
-        probe.settimeout(2)
-        probe.connect("/var/run/docker.sock")
-        return True
-    return False
-
-
-@functools.cache
-def container_of(service: str) -> str:
-    """Return the id of a service's container, started for this process alone."""
-    _compose("up", "-d", "--no-build", service)
-    return _compose("ps", "-q", service).strip()
-
-
-def remove_containers() -> None:
-    """Remove what `container_of` has started; at the end of a worker's session too."""
-    if container_of.cache_info().currsize:
-        container_of.cache_clear()
-        _compose("down", "-v", "-t", "0")
-
-
-def _compose(*words: str) -> str:
-    project = f"remotehands-conformance-{os.getpid()}"
-    command = ["docker-compose", "-p", project, "-f", str(ROOT / "docker-compose.yml"), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, f"{shlex.join(command)}: {done.stderr}"
-    return done.stdout
-
-
 def in_container(service: str) -> Callable[..., AbstractAsyncContextManager[Place]]:
-    """Return what opens a place in a service's container."""
+    """Return what opens a place in a service's container, given the ids of all services'."""
 
     @asynccontextmanager
-    async def open_place(scratch: Path, **options: Any) -> AsyncIterator[Place]:
-        top = f"/work/{scratch.name[:40]}-{next(_numbers)}"
+    async def open_place(
+        scratch: Path, containers: Mapping[str, str], **options: Any
+    ) -> AsyncIterator[Place]:
+        top = f"/work/{_new_name(scratch)}"
         home = f"{top}/home"
         kind = {
             "workdir": f"{top}/workspace",
             **options,
             "env": {"HOME": home, **options.get("env", {})},
         }
-        async with DockerBackend.attach(container_of(service), **kind) as backend:
-            for folder in (backend.cwd, home):
-                await backend.make_directory(folder)
-            try:
-                yield Place(backend, backend.cwd, ShellSeeder(backend), home)
-            finally:
-                with suppress(OperationError):
-                    quoted = shlex.quote(top)
-                    await ShellSeeder(backend).sh(f"chmod -R u+rwX {quoted}; rm -rf {quoted}")
+        async with (
+            DockerBackend.attach(containers[service], **kind) as backend,
+            _folders(backend, top, home),
+        ):
+            yield Place(backend, backend.cwd, ShellSeeder(backend), home)
 
     return open_place
+
+
+@asynccontextmanager
+async def behind_program(
+    scratch: Path, argv: Sequence[str], **options: Any
+) -> AsyncIterator[Place]:
+    """Open a place behind a program, in a new folder of whatever /tmp it leads to."""
+    top = f"/tmp/{_new_name(scratch)}"
+    home = f"{top}/home"
+    kind = {"cwd": f"{top}/workspace", **options}
+    async with (
+        CommandBackend([*argv, "env", f"HOME={home}"], **kind) as backend,
+        _folders(backend, top, home),
+    ):
+        yield Place(backend, backend.cwd, ShellSeeder(backend), home)
+
+
+def _new_name(scratch: Path) -> str:
+    return f"{scratch.name[:40]}-{os.getpid()}-{next(_numbers)}"
+
+
+@asynccontextmanager
+async def _folders(backend: Any, top: str, home: str) -> AsyncIterator[None]:
+    for folder in (backend.cwd, home):
+        await backend.make_directory(folder)
+    try:
+        yield
+    finally:
+        with suppress(OperationError):
+            quoted = shlex.quote(top)
+            await ShellSeeder(backend).sh(f"chmod -R u+rwX {quoted}; rm -rf {quoted}")
 
 
 class ShellSeeder:
@@ -116,9 +111,20 @@ class ShellSeeder:
 
     async def put(self, path: str, data: bytes) -> None:
         path = path.rstrip("/")
-        await self.sh('mkdir -p -- "$2" && : > "$1"', path, posixpath.dirname(path))
-        for start in range(0, len(data), _PIECE):
+        first, folder = data[:_PIECE], posixpath.dirname(path)
+        await self.sh('mkdir -p -- "$2" && cat > "$1"', path, folder, stdin=first)
+        for start in range(_PIECE, len(data), _PIECE):
             await self.sh('cat >> "$1"', path, stdin=data[start : start + _PIECE])
+
+    async def put_all(self, files: Mapping[str, bytes]) -> None:
+        """Unpack an archive; it must be smaller than what a command's stdin takes."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for path, data in files.items():
+                entry = tarfile.TarInfo(path.lstrip("/"))
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+        await self.sh("tar -x -o -m -f - -C /", stdin=packed.getvalue())
 
     async def get(self, path: str) -> bytes:
         whole: list[bytes] = []
@@ -133,10 +139,10 @@ class ShellSeeder:
 
     async def symlink(self, target: str, path: str) -> None:
         folder = posixpath.dirname(path)
-        await self.sh('mkdir -p -- "$3" && ln -sn -- "$1" "$2"', target, path, folder)
+        await self.sh(f'mkdir -p -- "$3" && {_FREE} && ln -s -- "$1" "$2"', target, path, folder)
 
     async def link(self, existing: str, path: str) -> None:
-        await self.sh('ln -- "$1" "$2"', existing, path)
+        await self.sh(f'{_FREE} && ln -- "$1" "$2"', existing, path)
 
     async def chmod(self, path: str, mode: int) -> None:
         await self.sh('chmod -- "$1" "$2"', f"{mode:o}", path)

@@ -11,7 +11,7 @@ from toolkit.runner import ToolRunner
 from toolkit.toolset import coding_tools, read_only_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from toolkit.tool import AgentTool
 
@@ -23,6 +23,9 @@ class Seeder(Protocol):
 
     async def put(self, path: str, data: bytes) -> None:
         """Write a file, and the folders above it."""
+
+    async def put_all(self, files: Mapping[str, bytes]) -> None:
+        """Write many files, and the folders above them, in one trip."""
 
     async def get(self, path: str) -> bytes:
         """Return a file's bytes."""
@@ -95,11 +98,16 @@ class Place:
     async def put(self, name: str, data: bytes | str = b"", mode: int | None = None) -> str:
         """Write a file (and the folders above it) and return its absolute path."""
         path = self.path(name)
-        content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
-        await self._seeder.put(path, content)
+        await self._seeder.put(path, _as_bytes(data))
         if mode is not None:
             await self._seeder.chmod(path, mode)
         return path
+
+    async def put_all(self, files: Mapping[str, bytes | str | None]) -> None:
+        """Write many files, and the folders above them, in one trip; None is an empty file."""
+        await self._seeder.put_all(
+            {self.path(name): _as_bytes(data or b"") for name, data in files.items()}
+        )
 
     async def get(self, name: str) -> bytes:
         """Return a file's bytes."""
@@ -197,6 +205,10 @@ class Place:
         for message in messages:
             message.model_dump_json(by_alias=True).encode("utf-8")
         return messages
+
+
+def _as_bytes(data: bytes | str) -> bytes:
+    return data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
 
 
 def text(message: ToolResultMessage) -> str:

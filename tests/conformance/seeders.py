@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio.to_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 
@@ -25,9 +25,13 @@ class HostSeeder:
     """Files of this machine, by `os`; every call in a thread, since the loop may not block."""
 
     async def put(self, path: str, data: bytes) -> None:
+        await self.put_all({path: data})
+
+    async def put_all(self, files: Mapping[str, bytes]) -> None:
         def write() -> None:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_bytes(data)
+            for path, data in files.items():
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_bytes(data)
 
         await _in_thread(write)
 
@@ -93,6 +97,10 @@ class TreeSeeder:
 
     async def put(self, path: str, data: bytes) -> None:
         self._tree.write(path, data)
+
+    async def put_all(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            self._tree.write(path, data)
 
     async def get(self, path: str) -> bytes:
         return bytes(self._tree.read_bytes(path))

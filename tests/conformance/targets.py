@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from backends.command import CommandBackend
 from backends.local import EngineBackend, LocalBackend
 from backends.memory import MemoryBackend
-from tests.conformance.containers import engine_is_there, in_container
+from tests.conformance.containers import behind_program, in_container
 from tests.conformance.places import Place
 from tests.conformance.scripted import handlers
 from tests.conformance.seeders import HostSeeder, TreeSeeder
@@ -32,7 +32,10 @@ class Target:
     """One kind of target.
 
     Attributes:
-        open: Given a scratch folder of this machine and backend options, opens a Place.
+        open: Given a scratch folder of this machine, what `fixture` gives, and backend options,
+            opens a Place.
+        fixture: What it stands on: a session fixture that makes it, or skips with the reason.
+        loops: The event loops to run under; both where the channel itself may differ.
         lacks: What a test may need and this target has not, with the reason: "shell" (a real
             POSIX shell and programs), "permissions" (modes are enforced), "proc" (a /proc
             filesystem), "fifo", or a program's name.
@@ -40,6 +43,8 @@ class Target:
     """
 
     open: Callable[..., AbstractAsyncContextManager[Place]]
+    fixture: str = ""
+    loops: tuple[str, ...] = ("asyncio",)
     lacks: dict[str, str] = field(default_factory=dict)
     differs: dict[str, str] = field(default_factory=dict)
 
@@ -71,36 +76,79 @@ async def _in_memory(scratch: Path, **options: Any) -> AsyncIterator[Place]:
 _HOST_LACKS = {"permissions": _ROOT_USER} if os.geteuid() == 0 else {}
 _BUSYBOX_LACKS = dict.fromkeys(("bash", "nohup", "python3"), "busybox has no such program")
 
+_BOTH = ("asyncio", "trio")
+_NO_SUBREAPER = {
+    "test_a_process_that_hides_ends_too": (
+        "without ctypes there is no subreaper, and what left its session, its parents and its "
+        "environment is found by none of them"
+    )
+}
+_NO_PROC = "a bare chroot has no /proc: what left its session cannot be found"
+
+
+def _service(
+    name: str,
+    *,
+    loops: tuple[str, ...] = ("asyncio",),
+    lacks: dict[str, str] | None = None,
+    differs: dict[str, str] | None = None,
+) -> Target:
+    return Target(
+        open=in_container(name),
+        fixture="compose_containers",
+        loops=loops,
+        lacks=lacks or {},
+        differs=differs or {},
+    )
+
+
 TARGETS: dict[str, Target] = {
-    "local": Target(open=_on_this_machine(LocalBackend), lacks=_HOST_LACKS),
-    "engine": Target(open=_on_this_machine(EngineBackend), lacks=_HOST_LACKS),
+    "local": Target(open=_on_this_machine(LocalBackend), loops=_BOTH, lacks=_HOST_LACKS),
+    "engine": Target(open=_on_this_machine(EngineBackend), loops=_BOTH, lacks=_HOST_LACKS),
     "memory": Target(
         open=_in_memory,
+        loops=_BOTH,
         lacks={
             "shell": "commands in memory are scripted; there is no shell that runs programs",
             "proc": "a tree in memory has no kernel behind it",
         },
     ),
-}
-
-TARGETS["command"] = Target(
-    open=_on_this_machine(lambda **options: CommandBackend(["sh", "-c"], **options)),
-    lacks=_HOST_LACKS,
-)
-if engine_is_there():
-    TARGETS["python"] = Target(open=in_container("python"), lacks={"permissions": _ROOT_USER})
-    TARGETS["python-minimal"] = Target(
-        open=in_container("python-minimal"), lacks={"permissions": _ROOT_USER}
-    )
-    TARGETS["locked"] = Target(open=in_container("locked"))
-    TARGETS["minimal"] = Target(
-        open=in_container("minimal"),
+    # Services of docker-compose.yml.
+    "python": _service("python", loops=_BOTH, lacks={"permissions": _ROOT_USER}),
+    "python-minimal": _service(
+        "python-minimal", lacks={"permissions": _ROOT_USER}, differs=_NO_SUBREAPER
+    ),
+    "locked": _service("locked"),
+    "minimal": _service(
+        "minimal",
         lacks={"permissions": _ROOT_USER, "python3": "this image has none"},
-    )
-    TARGETS["busybox"] = Target(
-        open=in_container("busybox"), lacks={"permissions": _ROOT_USER, **_BUSYBOX_LACKS}
-    )
-TARGETS["shell"] = Target(open=in_shell(["sh"]), lacks=_HOST_LACKS)
-TARGETS["shell-busybox"] = Target(
-    open=in_shell([BUSYBOX, "sh"], only_busybox=True), lacks={**_HOST_LACKS, **_BUSYBOX_LACKS}
-)
+        differs=_NO_SUBREAPER,
+    ),
+    "busybox": _service(
+        "busybox", lacks={"permissions": _ROOT_USER, **_BUSYBOX_LACKS}, differs=_NO_SUBREAPER
+    ),
+    # Programs that lead elsewhere.
+    "command": Target(
+        open=_on_this_machine(lambda **options: CommandBackend(["sh", "-c"], **options)),
+        lacks=_HOST_LACKS,
+    ),
+    "chroot": Target(
+        open=behind_program,
+        fixture="chroot_argv",
+        lacks={"permissions": _ROOT_USER, "proc": _NO_PROC},
+        differs={
+            "test_the_end_of_a_call_is_the_end_of_its_processes_there": _NO_PROC,
+            "test_our_own_death_ends_everything_there": _NO_PROC,
+            "test_background_processes_end_with_the_backend_there": _NO_PROC,
+            "test_a_process_that_hides_ends_too": _NO_PROC,
+        },
+    ),
+    "sudo": Target(open=behind_program, fixture="sudo_argv"),
+    "bwrap": Target(open=behind_program, fixture="bwrap_argv", lacks=_HOST_LACKS),
+    "podman": Target(open=behind_program, fixture="podman_argv", lacks={"permissions": _ROOT_USER}),
+    # Lanes of sh on this machine, as where there is no Python.
+    "shell": Target(open=in_shell(["sh"]), lacks=_HOST_LACKS),
+    "shell-busybox": Target(
+        open=in_shell([BUSYBOX, "sh"], only_busybox=True), lacks={**_HOST_LACKS, **_BUSYBOX_LACKS}
+    ),
+}

@@ -278,6 +278,7 @@ async def test_all_bytes_of_output_arrive(place: Place) -> None:
 
 
 @pytest.mark.needs("shell")
+@pytest.mark.needs("proc")  # to know that it is there
 async def test_a_background_process_does_not_hold_the_call(place: Place) -> None:
     output, result = await execute(place, "sleep 60 & echo hi", timeout_s=30)
     assert output == b"hi\n"
@@ -387,6 +388,7 @@ async def test_pagers_and_prompts_are_off_and_can_be_put_back(
 
 
 @pytest.mark.needs("shell")
+@pytest.mark.needs("proc")  # to know that it is there
 async def test_a_background_process_is_told(place: Place) -> None:
     message = await place.run("bash", command="sleep 60 & echo hi", timeout=30)
     assert said(message).startswith("hi")

@@ -58,21 +58,18 @@ async def test_exists_tells_anything_that_is_there(place: Place) -> None:
     ],
 )  # fmt: skip
 async def test_globs_mean_the_same_everywhere(place: Place, pattern: str, paths: list[str]) -> None:
-    for name in TREE:
-        await place.put(name)
+    await place.put_all(dict.fromkeys(TREE))
     assert await glob(place, pattern) == paths
 
 
 async def test_paths_are_relative_to_the_root(place: Place) -> None:
-    for name in TREE:
-        await place.put(name)
+    await place.put_all(dict.fromkeys(TREE))
     assert await glob(place, "*.py", "src") == ["main.py", "sub/deep.py", "util.py"]
     assert await glob(place, "sub/*.py", "src") == ["sub/deep.py"]
 
 
 async def test_the_limit_keeps_the_first_in_order(place: Place) -> None:
-    for name in "edcba":
-        await place.put(f"{name}.txt")
+    await place.put_all({f"{name}.txt": b"" for name in "edcba"})
     result = await place.backend.glob("*.txt", place.cwd, limit=3)
     assert (result.paths, result.more) == (("a.txt", "b.txt", "c.txt"), True)
     result = await place.backend.glob("*.txt", place.cwd, limit=5)
@@ -112,8 +109,7 @@ async def test_a_bad_root_is_an_error(place: Place) -> None:
 
 async def test_names_of_any_bytes_are_told(place: Place) -> None:
     names = sorted(["new\nline.txt", 'quote".txt', "bad\udcff.txt", " lead.txt", "-rf.txt"])
-    for name in names:
-        await place.put(name)
+    await place.put_all(dict.fromkeys(names))
     assert sorted(await glob(place, "*.txt")) == names
 
 
@@ -135,8 +131,7 @@ async def test_a_hostile_glob_ends(place: Place) -> None:
 
 
 async def test_the_tool_lists_paths_sorted(place: Place) -> None:
-    for name in TREE:
-        await place.put(name)
+    await place.put_all(dict.fromkeys(TREE))
     shown = said(await place.run("find", pattern="*.py")).strip().split("\n")
     assert shown == [".hidden/x.py", "src/main.py", "src/sub/deep.py", "src/util.py"]
 
@@ -148,8 +143,7 @@ async def test_nothing_found_is_no_error(place: Place) -> None:
 
 
 async def test_odd_names_stay_on_one_line_each(place: Place) -> None:
-    for name in ("new\nline.txt", "bad\udcff.txt", "plain.txt"):
-        await place.put(name)
+    await place.put_all(dict.fromkeys(("new\nline.txt", "bad\udcff.txt", "plain.txt")))
     shown = said(await place.run("find", pattern="*.txt")).strip().split("\n")
     assert len(shown) == 3
     assert "plain.txt" in shown

@@ -116,8 +116,7 @@ async def test_context_lines_are_told_once(place: Place) -> None:
 
 
 async def test_the_limit_keeps_the_first_in_order(place: Place) -> None:
-    for name in "cab":
-        await place.put(name, "hit\nhit\n")
+    await place.put_all(dict.fromkeys("cab", "hit\nhit\n"))
     result = await search(place, "hit", limit=3)
     assert found(result) == [("a", 1, "hit"), ("a", 2, "hit"), ("b", 1, "hit")]
     assert result.more is True
@@ -151,8 +150,8 @@ async def test_a_named_file_is_searched_by_its_own_name(place: Place) -> None:
 
 
 async def test_a_glob_is_relative_to_the_path(place: Place) -> None:
-    for name in ("a.py", "src/b.py", "src/c.txt", "src/deep/d.py"):
-        await place.put(name, "needle\n")
+    files = ("a.py", "src/b.py", "src/c.txt", "src/deep/d.py")
+    await place.put_all(dict.fromkeys(files, "needle\n"))
     names = lambda result: [match.path for match in result.matches]  # noqa: E731
     assert names(await search(place, "needle", glob="*.py")) == [
         "a.py", "src/b.py", "src/deep/d.py",
@@ -164,8 +163,8 @@ async def test_a_glob_is_relative_to_the_path(place: Place) -> None:
 
 
 async def test_hidden_files_are_searched_and_git_is_not(place: Place) -> None:
-    for name in (".hidden", ".config/x", ".git/config", "sub/.git/config"):
-        await place.put(name, "needle\n")
+    files = (".hidden", ".config/x", ".git/config", "sub/.git/config")
+    await place.put_all(dict.fromkeys(files, "needle\n"))
     assert [m.path for m in (await search(place, "needle")).matches] == [".config/x", ".hidden"]
 
 
@@ -185,8 +184,7 @@ async def test_a_missing_path_is_an_error(place: Place) -> None:
 
 
 async def test_batches_hold_what_the_result_holds(place: Place) -> None:
-    for number in range(30):
-        await place.put(f"f{number}", "needle\n" * 10)
+    await place.put_all({f"f{number}": "needle\n" * 10 for number in range(30)})
     seen: list[GrepMatch] = []
     query = GrepQuery(pattern="needle", path=place.cwd, limit=1000)
     result = await place.backend.grep(query, on_matches=seen.extend)
@@ -207,8 +205,7 @@ async def test_a_catastrophic_pattern_ends(place: Place) -> None:
 
 
 async def test_cancelling_a_search_leaves_the_backend_working(place: Place) -> None:
-    for number in range(200):
-        await place.put(f"f{number}", "needle\n" * 200)
+    await place.put_all({f"f{number}": "needle\n" * 200 for number in range(200)})
     with anyio.move_on_after(0.002):
         await search(place, "n.*e", limit=100_000)
     assert (await search(place, "needle", limit=1)).more is True

@@ -41,26 +41,25 @@ async def test_a_fifo_is_told(place: Place) -> None:
 
 
 async def test_entries_are_sorted_without_case_then_by_code_point(place: Place) -> None:
-    for name in ("b", "A", "a", "C", ".dot", "Émile", "émile", "zz", "B"):
-        await place.put(name)
+    names = ("b", "A", "a", "C", ".dot", "Émile", "émile", "zz", "B")
+    await place.put_all(dict.fromkeys(names))
     listing = await place.backend.list_directory(place.cwd, limit=100)
     names = [entry.name for entry in listing.entries]
     assert names == [".dot", "A", "a", "B", "b", "C", "zz", "Émile", "émile"]
 
 
 async def test_the_limit_keeps_the_first_and_tells_the_total(place: Place) -> None:
-    for name in "edcba":
-        await place.put(name)
+    await place.put_all(dict.fromkeys("edcba"))
     listing = await place.backend.list_directory(place.cwd, limit=2)
     assert [entry.name for entry in listing.entries] == ["a", "b"]
     assert listing.total == 5
 
 
 async def test_a_large_folder_is_listed_whole(place: Place) -> None:
-    for number in range(2500):
-        await place.put(f"d/{number:05}")
+    names = [f"{number:05}" for number in range(2500)]
+    await place.put_all({f"d/{name}": b"" for name in names})
     listing = await place.backend.list_directory(place.path("d"), limit=5000)
-    assert [e.name for e in listing.entries] == [f"{number:05}" for number in range(2500)]
+    assert [e.name for e in listing.entries] == names
 
 
 async def test_a_link_to_a_folder_is_listed(place: Place) -> None:
@@ -79,8 +78,7 @@ async def test_home_can_be_listed(place: Place) -> None:
 
 async def test_names_of_any_bytes_are_told(place: Place) -> None:
     names = ["bad\udcff", "new\nline", " lead", "-rf", "q\"'\\"]
-    for name in names:
-        await place.put(name)
+    await place.put_all(dict.fromkeys(names))
     listing = await place.backend.list_directory(place.cwd, limit=100)
     assert sorted(entry.name for entry in listing.entries) == sorted(names)
 
@@ -138,8 +136,7 @@ async def test_a_missing_folder_is_named_with_near_names(place: Place) -> None:
 
 @pytest.mark.parametrize(("count", "noted"), [(4, False), (5, False), (6, True)])
 async def test_only_what_is_left_out_is_noted(place: Place, count: int, noted: bool) -> None:
-    for number in range(count):
-        await place.put(f"f{number}")
+    await place.put_all({f"f{number}": b"" for number in range(count)})
     shown = said(await place.run("ls", limit=5))
     assert ("f5" in shown.split("\n")) is False
     assert bool([line for line in shown.split("\n") if "limit" in line.lower()]) is noted
@@ -148,8 +145,7 @@ async def test_only_what_is_left_out_is_noted(place: Place, count: int, noted: b
 
 
 async def test_odd_names_stay_on_one_line_each(place: Place) -> None:
-    for name in ("new\nline", "bad\udcff", "esc\x1b[31m"):
-        await place.put(name)
+    await place.put_all(dict.fromkeys(("new\nline", "bad\udcff", "esc\x1b[31m")))
     shown = said(await place.run("ls")).strip()
     assert len(shown.split("\n")) == 3
     assert "\x1b" not in shown

@@ -16,6 +16,7 @@ _KNOWING = {
     "seeders.py",
     "scripted.py",
     "conftest.py",
+    "test_limits_are_told.py",
     Path(__file__).name,
 }
 _NAMES = re.compile(

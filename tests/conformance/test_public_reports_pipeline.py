@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 
 from tests.conformance.places import refused, said, text
 from toolkit.abort import AbortController
 from toolkit.calls import ToolCall
-from toolkit.events import ToolExecutionUpdate
+from toolkit.events import ToolExecutionEnd, ToolExecutionUpdate
 from toolkit.runner import ToolRunner
 
 if TYPE_CHECKING:
@@ -22,57 +22,84 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+class AbortWhen:
+    """A listener that aborts once this many commands have printed and this many calls are over."""
+
+    def __init__(self, *, printed: int, over: int = 0) -> None:
+        self.controller = AbortController()
+        self._missing = {"printed": printed, "over": over}
+        self._seen: set[tuple[str, str]] = set()
+
+    def __call__(self, event: Any) -> None:
+        kinds = {ToolExecutionUpdate: "printed", ToolExecutionEnd: "over"}
+        if kind := kinds.get(type(event)):
+            self._seen.add((kind, event.tool_call_id))
+        counts = Counter(kind for kind, _ in self._seen)
+        if all(counts[kind] >= number for kind, number in self._missing.items()):
+            self.controller.abort("the user said so")
+
+
+_PRINT_AND_WAIT = ("bash", {"command": "echo before; sleep 60"})
+_WRITE_AND_READ = (("write", {"path": "f", "content": "x"}), ("read", {"path": "g"}))
+
+
 @pytest.mark.parametrize("execution", ["sequential", "parallel"])
-@pytest.mark.parametrize("after", [0.0, 0.3])
-async def test_B05_an_abort_answers_every_call(place: Place, execution: str, after: float) -> None:
+async def test_B05_an_abort_before_the_batch_starts_nothing(place: Place, execution: str) -> None:
     await place.put("g", b"content\n")
     controller = AbortController()
-    async with anyio.create_task_group() as group:
+    controller.abort("the user said so")
+    messages = await place.batch(
+        _PRINT_AND_WAIT, *_WRITE_AND_READ, signal=controller.signal, tool_execution=execution
+    )
+    assert [message.error_kind for message in messages] == ["not_started"] * 3
+    assert not await place.exists("f")
 
-        async def abort() -> None:
-            await anyio.sleep(after)
-            controller.abort("the user said so")
 
-        if after:
-            group.start_soon(abort)
-        else:
-            controller.abort("the user said so")
-        messages = await place.batch(
-            ("bash", {"command": "sleep 60"}),
-            ("write", {"path": "f", "content": "x"}),
-            ("read", {"path": "g"}),
-            signal=controller.signal,
-            tool_execution=execution,
-        )
-    assert len(messages) == 3
-    assert messages[0].error_kind == ("aborted" if after else "not_started")
-    if execution == "sequential" or not after:
-        assert [m.error_kind for m in messages[1:]] == ["not_started", "not_started"]
-        assert not await place.exists("f")
-    else:
-        said(messages[1])
-        said(messages[2])
+async def test_B05_an_abort_leaves_the_calls_behind_it_alone(place: Place) -> None:
+    await place.put("g", b"content\n")
+    abort = AbortWhen(printed=1)
+    messages = await place.batch(
+        _PRINT_AND_WAIT,
+        *_WRITE_AND_READ,
+        signal=abort.controller.signal,
+        tool_execution="sequential",
+        listeners=(abort,),
+    )
+    kinds = [message.error_kind for message in messages]
+    assert kinds == ["aborted", "not_started", "not_started"]
+    assert not await place.exists("f")
+
+
+async def test_B05_an_abort_takes_nothing_from_the_calls_that_are_over(place: Place) -> None:
+    await place.put("g", b"content\n")
+    abort = AbortWhen(printed=1, over=2)
+    messages = await place.batch(
+        _PRINT_AND_WAIT,
+        *_WRITE_AND_READ,
+        signal=abort.controller.signal,
+        tool_execution="parallel",
+        listeners=(abort,),
+    )
+    assert messages[0].error_kind == "aborted"
+    said(messages[1])
+    assert "content" in said(messages[2])
+    assert await place.get("f") == b"x"
 
 
 @pytest.mark.parametrize("count", [1, 40])
 async def test_B05_calls_beyond_the_limit_are_answered_too(place: Place, count: int) -> None:
-    controller = AbortController()
-    async with anyio.create_task_group() as group:
-
-        async def abort() -> None:
-            await anyio.sleep(0.3)
-            controller.abort("over")
-
-        group.start_soon(abort)
-        messages = await place.batch(
-            *[("bash", {"command": "sleep 60"})] * count,
-            signal=controller.signal,
-            max_concurrency=4,
-        )
-    kinds = [message.error_kind for message in messages]
-    assert len(kinds) == count
-    assert kinds.count("aborted") == min(count, 4)
-    assert kinds.count("not_started") == count - min(count, 4)
+    running = min(count, 4)
+    abort = AbortWhen(printed=running)
+    messages = await place.batch(
+        *[_PRINT_AND_WAIT] * count,
+        signal=abort.controller.signal,
+        max_concurrency=4,
+        listeners=(abort,),
+    )
+    kinds = Counter(message.error_kind for message in messages)
+    assert len(messages) == count
+    assert kinds["aborted"] == running
+    assert kinds["not_started"] == count - running
 
 
 def _raising(error: BaseException) -> Any:

@@ -208,8 +208,7 @@ async def test_B94_matches_in_binary_files_do_not_flood(place: Place, data: byte
 async def test_B96_search_limits_are_noted_only_beyond(
     place: Place, count: int, more: bool
 ) -> None:
-    for number in range(count):
-        await place.put(f"f{number:02}.txt", "needle\n")
+    await place.put_all({f"f{number:02}.txt": "needle\n" for number in range(count)})
     for tool, arguments in (
         ("grep", {"pattern": "needle", "limit": 10}),
         ("find", {"pattern": "*.txt", "limit": 10}),
@@ -264,8 +263,7 @@ async def test_B98_ignore_rules_hold_with_and_without_a_repository(
         await place.mkdir(".git/refs")
     await place.put(f"{top}.gitignore", "/build/\n*.log\n!keep.log\n")
     await place.put(f"{top}sub/.gitignore", "x.txt\n")
-    for name in IGNORED:
-        await place.put(f"{top}{name}", "needle\n")
+    await place.put_all({f"{top}{name}": "needle\n" for name in IGNORED})
     shown = sorted(name for name, is_shown in IGNORED.items() if is_shown)
     arguments = {"path": "top"} if top else {}
     lines = await matched(place, pattern="needle", **arguments)

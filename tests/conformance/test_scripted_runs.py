@@ -137,8 +137,7 @@ async def test_messages_carry_the_wires_names(place: Place) -> None:
 
 
 async def test_a_batch_keeps_the_order_of_its_calls(place: Place) -> None:
-    for number in range(50):
-        await place.put(f"f{number}", f"file {number}\n")
+    await place.put_all({f"f{number}": f"file {number}\n" for number in range(50)})
     messages = await place.batch(*[("read", {"path": f"f{number}"}) for number in range(50)])
     assert [text(message).strip() for message in messages] == [
         f"file {number}" for number in range(50)

@@ -1,8 +1,8 @@
 """A program of a user: runs commands by the toolkit and does what its parent tells it to.
 
-Usage: driver.py LOOP WAY. The first line of stdin is a JSON list of commands (they do not stand in
-its own command line, which would be counted). It runs them as one batch and prints one JSON line
-per event. The second line of stdin makes it do WAY: "stop", "cancel".
+Usage: driver.py LOOP WAY TARGET. The first line of stdin is a JSON list of commands (they do not
+stand in its own command line, which would be counted). It runs them as one batch and prints one
+JSON line per event. The second line of stdin makes it do WAY: "stop", "cancel".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from backends.local import LocalBackend
+from backends.targets import open_target
 from toolkit.abort import AbortController
 from toolkit.calls import ToolCall
 from toolkit.runner import ToolRunner
@@ -35,10 +35,10 @@ def calls(commands: list[str], timeout: float | None) -> list[ToolCall]:
     ]
 
 
-async def run(way: str, commands: list[str]) -> None:
+async def run(way: str, target: str, commands: list[str]) -> None:
     """Run the commands, doing `way` when told."""
     controller = AbortController()
-    async with LocalBackend() as backend:
+    async with open_target(target) as backend:
         tools = coding_tools(backend, cwd=backend.cwd)
         async with ToolRunner(tools, max_concurrency=64) as runner, anyio.create_task_group() as g:
             scope = anyio.CancelScope()
@@ -70,4 +70,5 @@ async def run(way: str, commands: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(run, sys.argv[2], json.loads(sys.stdin.readline()), backend=sys.argv[1])
+    told = json.loads(sys.stdin.readline())
+    anyio.run(run, sys.argv[2], sys.argv[3], told, backend=sys.argv[1])

@@ -45,6 +45,11 @@ def table() -> dict[int, Process]:
     return found
 
 
+def command_lines() -> list[str]:
+    """Return the command line of each process of the machine that lives."""
+    return [process.command for process in table().values()]
+
+
 def marked(marker: str, processes: Iterable[Process] | None = None) -> list[Process]:
     """Return those of the processes (all that live) with `marker` in their command line."""
     looked_at = table().values() if processes is None else processes

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import signal
-import subprocess
-import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.end_to_end.processes import (
-    Process,
-    chain,
-    descendants,
-    marked,
-    remaining,
-    table,
-    wait_until,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.end_to_end.driving import driving
+from tests.end_to_end.processes import Process, descendants, remaining, wait_until
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts through /proc"),
     pytest.mark.timeout(180),
 ]
-
-ROOT = Path(__file__).parents[2]
-DRIVER = Path(__file__).with_name("driver.py")
-_numbers = itertools.count(1)
 
 #: Command with its marker as {m}, and how many processes must be seen to carry the marker.
 COMMANDS = {
@@ -53,90 +33,6 @@ BACKGROUND = {
     "scrubbed": ("env -i setsid sh -c 'trap \"\" TERM HUP; sleep {m} & wait' & echo hi", 1),
     "double fork": ("(sh -c 'setsid sleep {m} &' &); echo hi", 1),
 }
-
-
-class Run:
-    """A running driver, its commands, and what it tells."""
-
-    def __init__(self, loop: str, way: str, commands: dict[str, tuple[str, int]]) -> None:
-        # A number of seconds that no other process on the machine sleeps for.
-        self.markers = {
-            name: f"8{os.getpid()}.{next(_numbers):04}{index}"
-            for index, name in enumerate(commands)
-        }
-        self.expected = {name: count for name, (_, count) in commands.items()}
-        texts = [text.replace("{m}", self.markers[name]) for name, (text, _) in commands.items()]
-        self.process = subprocess.Popen(
-            [sys.executable, str(DRIVER), loop, way],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            text=True,
-        )
-        self.tell(json.dumps(texts))
-
-    def counts(self) -> dict[str, int]:
-        """Return how many processes carry each marker."""
-        now = table().values()
-        return {name: len(marked(marker, now)) for name, marker in self.markers.items()}
-
-    def see_all(self) -> None:
-        """Wait until every process of every command has been there to be killed."""
-        most = dict.fromkeys(self.expected, 0)
-
-        def all_seen() -> bool:
-            for name, count in self.counts().items():
-                most[name] = max(most[name], count)
-            return all(most[name] >= count for name, count in self.expected.items())
-
-        assert wait_until(all_seen, 60), most
-
-    def none_left(self) -> bool:
-        """Return True once no command's process lives; five seconds at the most."""
-        return wait_until(lambda: not any(self.counts().values()), 5)
-
-    def go(self) -> None:
-        """Tell the driver to do what it is there for."""
-        self.tell("now")
-
-    def tell(self, line: str) -> None:
-        """Send the driver a line."""
-        assert self.process.stdin
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-
-    def next(self) -> dict[str, Any]:
-        """Return the driver's next line."""
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        assert line, f"the driver ended with {self.process.wait(10)}"
-        told: dict[str, Any] = json.loads(line)
-        return told
-
-    def below(self, name: str) -> list[int]:
-        """Return the chain of pids from a command's process up to just below the driver."""
-        return chain(marked(self.markers[name])[0].pid, self.process.pid)
-
-    def finish(self) -> None:
-        """End the driver and whatever is left, so that a failing test leaves nothing."""
-        left = descendants(self.process.pid)
-        self.process.kill()
-        self.process.communicate()
-        for name in self.markers:
-            left += marked(self.markers[name])
-        for process in remaining(left):
-            os.kill(process.pid, signal.SIGKILL)
-
-
-@contextmanager
-def driving(loop: str, way: str, commands: dict[str, tuple[str, int]]) -> Iterator[Run]:
-    """Start a driver and clean up after it."""
-    run = Run(loop, way, commands)
-    try:
-        yield run
-    finally:
-        run.finish()
 
 
 def gone(processes: list[Process]) -> bool:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
 import pytest
@@ -15,10 +15,16 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from backends.docker import DockerBackend
 from backends.local import EngineBackend, LocalBackend
 from backends.memory import MemoryBackend
-from tests.conformance.places import Place
+from operations import OperationError
+from tests.conformance.containers import ShellSeeder
+from tests.conformance.places import Place, Seeder
 from tests.conformance.seeders import HostSeeder, TreeSeeder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 pytestmark = [pytest.mark.timeout(3600)]
 
@@ -26,6 +32,8 @@ pytestmark = [pytest.mark.timeout(3600)]
 SEQUENCES = int(os.environ.get("REMOTEHANDS_SEQUENCES", "100"))
 STEPS = 12
 
+#: How a place's own means say no: a seeder that runs programs asserts that they succeed.
+REFUSALS = (OSError, ValueError, AssertionError, OperationError)
 #: Details that may differ: they tell which engine did the work, not what came out.
 _DIFFERING = {"engine", "device", "inode", "shell"}
 
@@ -53,8 +61,8 @@ class Sameness(RuleBasedStateMachine):
     """The same steps on all places; every answer is compared with the first place's."""
 
     portal: Any
-    backends: dict[str, Any]
-    scratch: Path
+    #: For each kind of place: a backend, how to prepare files there, and a folder to work in.
+    backends: dict[str, tuple[Any, Seeder, str]]
     count = 0
 
     @initialize()
@@ -62,12 +70,8 @@ class Sameness(RuleBasedStateMachine):
         type(self).count += 1
         name = f"w{type(self).count}"
         self.places: dict[str, Place] = {}
-        for kind, backend in self.backends.items():
-            if kind == "memory":
-                cwd, seeder = f"/workspace/{name}", TreeSeeder(backend)
-            else:
-                cwd, seeder = str(self.scratch / kind / name), HostSeeder()
-            place = Place(backend, cwd, seeder, "")
+        for kind, (backend, seeder, folder) in self.backends.items():
+            place = Place(backend, f"{folder}/{name}", seeder, "")
             self.portal.call(place.mkdir, "")
             self.places[kind] = place
 
@@ -99,7 +103,7 @@ class Sameness(RuleBasedStateMachine):
         for place in self.places.values():
             try:
                 self.portal.call(getattr(place, how), *arguments)
-            except (OSError, ValueError):
+            except REFUSALS:
                 outcomes.add("refused")
             else:
                 outcomes.add("done")
@@ -191,7 +195,7 @@ async def _tree(place: Place, folder: str = "") -> dict[str, Any]:
         await place.chmod(path, mode | 0o700)
         try:
             found[path] = (mode, await place.get(path))
-        except OSError:
+        except REFUSALS:
             found[path] = mode
             found |= await _tree(place, path)
     return found
@@ -209,48 +213,74 @@ def _without(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
+@pytest.fixture
+def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder with a home in it; every place makes files with the same rights."""
+    folder = Path(tempfile.mkdtemp(prefix="sameness-"))
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    for name in ("home", "local", "engine"):
+        (folder / name).mkdir()
+    mask = os.umask(0o022)
+    yield folder
+    os.umask(mask)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory() -> tuple[Any, Callable[[Any], Seeder], str]:
+    user, group = os.geteuid(), os.getegid()
+    kind = {"cwd": "/workspace", "home": "/home/user", "uid": user, "gid": group, "umask": 0o022}
+    return MemoryBackend(**kind), TreeSeeder, "/workspace"
+
+
+def _container(name: str, folder: str) -> tuple[Any, Callable[[Any], Seeder], str]:
+    # The same user everywhere: what a superuser may differs from what others may.
+    user, env = f"{os.geteuid()}:{os.getegid()}", {"HOME": f"{folder}/home"}
+    backend = DockerBackend.attach(name, user=user, workdir="/work", env=env)
+    return backend, ShellSeeder, folder
+
+
 @pytest.mark.unprivileged
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
-def test_every_place_answers_alike(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scratch = Path(tempfile.mkdtemp(prefix="sameness-"))
-    monkeypatch.setenv("HOME", str(scratch / "home"))
-    for name in ("home", "local", "engine"):
-        (scratch / name).mkdir()
-    try:
-        with ExitStack() as stack:
-            portal = stack.enter_context(start_blocking_portal(loop))
-            made = {
-                "local": LocalBackend(cwd=str(scratch)),
-                "engine": EngineBackend(cwd=str(scratch)),
-                "memory": MemoryBackend(
-                    cwd="/workspace",
-                    home="/home/user",
-                    uid=os.geteuid(),
-                    gid=os.getegid(),
-                    umask=_umask(),
-                ),
-            }
-            Sameness.portal = portal
-            Sameness.scratch = scratch
-            Sameness.backends = {
-                name: stack.enter_context(portal.wrap_async_context_manager(backend))
-                for name, backend in made.items()
-            }
-            run_state_machine_as_test(
-                Sameness,
-                settings=settings(
-                    max_examples=SEQUENCES // 2,
-                    stateful_step_count=STEPS,
-                    deadline=None,
-                    derandomize="REMOTEHANDS_SEQUENCES" not in os.environ,
-                    suppress_health_check=list(HealthCheck),
-                ),
-            )
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+def test_every_place_answers_alike(loop: str, scratch: Path) -> None:
+    host = lambda _backend: HostSeeder()  # noqa: E731
+    made = {
+        "local": (LocalBackend(cwd=str(scratch)), host, str(scratch / "local")),
+        "engine": (EngineBackend(cwd=str(scratch)), host, str(scratch / "engine")),
+        "memory": _memory(),
+    }
+    _run(loop, made, SEQUENCES // 2)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def test_containers_answer_alike(scratch: Path, compose_containers: Mapping[str, str]) -> None:
+    """With an engine at the far end, and with nothing but a shell."""
+    folder = f"/work/{scratch.name}"
+    made = {
+        "local": (LocalBackend(cwd=str(scratch)), lambda _: HostSeeder(), str(scratch / "local")),
+        "memory": _memory(),
+        "python": _container(compose_containers["python"], folder),
+        "busybox": _container(compose_containers["busybox"], folder),
+    }
+    _run("asyncio", made, SEQUENCES // 4)
+
+
+def _run(
+    loop: str, made: dict[str, tuple[Any, Callable[[Any], Seeder], str]], sequences: int
+) -> None:
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal(loop))
+        Sameness.portal = portal
+        Sameness.backends = {}
+        for kind, (backend, seeder_of, folder) in made.items():
+            entered = stack.enter_context(portal.wrap_async_context_manager(backend))
+            portal.call(entered.make_directory, entered.facts.home)
+            Sameness.backends[kind] = (entered, seeder_of(entered), folder)
+        run_state_machine_as_test(
+            Sameness,
+            settings=settings(
+                max_examples=sequences,
+                stateful_step_count=STEPS,
+                deadline=None,
+                derandomize="REMOTEHANDS_SEQUENCES" not in os.environ,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
