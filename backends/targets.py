@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from backends.docker import DockerBackend
     from backends.local import EngineBackend, LocalBackend
     from backends.memory import MemoryBackend
+    from backends.ssh import SshBackend
 
     #: Any backend that a URL can stand for.
-    Backend = LocalBackend | EngineBackend | MemoryBackend | CommandBackend | DockerBackend
+    Backend = (
+        LocalBackend | EngineBackend | MemoryBackend | CommandBackend | DockerBackend | SshBackend
+    )
 
 __all__ = ["open_target"]
 
@@ -24,6 +27,7 @@ TARGETS = {
     "memory": "memory: or memory:/folder (a copy of a folder, in memory)",
     "docker": "docker://CONTAINER[/dir][?user=&env=] (a running container)",
     "docker+run": "docker+run://IMAGE[/dir][?network=&memory=...] (a container of its own)",
+    "ssh": "ssh://[USER@]HOST[:PORT][/dir][?via=&user=...] (a host behind an SSH server)",
     "command": "command:ARGV... (wherever a program leads, as in command:sudo -n -u other)",
 }
 
@@ -118,6 +122,20 @@ def _open_docker_run(
     return DockerBackend.run(**_joined(run_options(url), cwd, env, options))
 
 
+def _open_ssh(
+    url: str, cwd: str | None, env: Mapping[str, str] | None, options: dict[str, Any]
+) -> SshBackend:
+    try:
+        from backends.ssh import SshBackend
+        from backends.ssh.urls import connect_options
+    except ModuleNotFoundError as error:
+        if error.name != "asyncssh":
+            raise
+        raise ValueError("the asyncssh package is missing; install remotehands[ssh]") from None
+    joined = _joined(connect_options(url), None, env, options)
+    return SshBackend.connect(**joined if cwd is None else {**joined, "cwd": cwd})
+
+
 def _joined(
     said: dict[str, Any],
     cwd: str | None,
@@ -147,5 +165,6 @@ _OPENERS: dict[str, Callable[..., Backend]] = {
     "engine": _open_engine,
     "docker": _open_docker,
     "docker+run": _open_docker_run,
+    "ssh": _open_ssh,
     "command": _open_command,
 }

@@ -8,6 +8,8 @@ from backends.remote.backend import RemoteBackend
 from backends.remote.channel import Channel
 from backends.remote.pipe import PipeChannel
 from backends.remote.shell_backend import ShellBackend
+from backends.ssh import SshBackend
+from backends.ssh.channel import SshChannel
 from operations import (
     BashOperations,
     EditOperations,
@@ -26,7 +28,12 @@ from operations import (
 
 
 def backends_keep_every_promise(
-    backend: LocalBackend | EngineBackend | RemoteBackend | ShellBackend | MemoryBackend,
+    backend: LocalBackend
+    | EngineBackend
+    | RemoteBackend
+    | ShellBackend
+    | SshBackend
+    | MemoryBackend,
 ) -> None:
     """Assign one of each to all."""
     _read: ReadOperations = backend
@@ -44,6 +51,6 @@ def backends_keep_every_promise(
     _target: TargetOperations = backend
 
 
-def channels_keep_theirs(channel: PipeChannel) -> None:
+def channels_keep_theirs(channel: PipeChannel | SshChannel) -> None:
     """Assign a transport's channel to what `remote` asks of it."""
     _channel: Channel = channel

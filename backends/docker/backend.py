@@ -16,6 +16,7 @@ from backends.docker.daemon import Daemon, acquire, release
 from backends.docker.describe import describe_container
 from backends.docker.lease import keep_alive
 from backends.docker.sandbox import Sandbox, make_container, remove_container
+from backends.docker.silence import SilenceWatch
 from backends.docker.state import find_container, state_of
 from backends.docker.stream import HijackedStream
 from backends.remote import bootstrap
@@ -82,7 +83,8 @@ class DockerBackend(RemoteBackend):
         self._own = own
         self._timeout_s = connect_timeout_s
         self._daemon: Daemon | None = None
-        self._beats: TaskGroup | None = None
+        self._silence: SilenceWatch | None = None
+        self._tasks: TaskGroup | None = None
         self._container_id = ""
 
     @classmethod
@@ -197,6 +199,10 @@ class DockerBackend(RemoteBackend):
         if self._daemon is not None:
             raise BackendUnavailable(self._target, "the backend is in use already")
         self._daemon = await acquire(self._engine, self._target, self._timeout_s)
+        self._silence = SilenceWatch(self._daemon, self._target)
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._silence.run)
         try:
             if self._own is not None:
                 await self._start(self._own, self._daemon)
@@ -229,9 +235,8 @@ class DockerBackend(RemoteBackend):
         self._container, self._workdir = made
         self._container_id = self._container
         self.cwd = self._workdir
-        self._beats = anyio.create_task_group()
-        await self._beats.__aenter__()
-        self._beats.start_soon(keep_alive, daemon, self._container, own.lease_s, self._target)
+        assert self._tasks is not None
+        self._tasks.start_soon(keep_alive, daemon, self._container, own.lease_s, self._target)
 
     async def _leave(self) -> None:
         """Remove what is ours and give the Docker engine back; never raises."""
@@ -241,10 +246,10 @@ class DockerBackend(RemoteBackend):
         if self._own is not None and self._container:
             with anyio.CancelScope(shield=True):
                 await self._remove(daemon)
-        beats, self._beats = self._beats, None
-        if beats is not None:
-            beats.cancel_scope.cancel()
-            await beats.__aexit__(None, None, None)
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            tasks.cancel_scope.cancel()
+            await tasks.__aexit__(None, None, None)
         release(daemon)
 
     async def _remove(self, daemon: Daemon) -> None:
@@ -274,9 +279,12 @@ class DockerBackend(RemoteBackend):
         self._container_id = str(container["Id"])
         if self._workdir is None:
             self._workdir = self.cwd = str(container["Config"].get("WorkingDir") or "/")
-        return ExecChannel(
+        channel = ExecChannel(
             daemon, self._container_id, exec_id, stream, target=self._target, program=name
         )
+        if self._silence is not None:
+            self._silence.add(channel)
+        return channel
 
     def _open_exec(
         self, api: APIClient, argv: list[str]

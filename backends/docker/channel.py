@@ -83,37 +83,62 @@ class ExecChannel:
     ) -> None:
         self._program = program
         self._daemon = daemon
-        self._container = container
+        #: The container's id.
+        self.container = container
         self._exec_id = exec_id
         self._stream = stream
         self._target = target
         self._frames = Demultiplexer()
         self._errors = b""
+        self._unanswered_since: float | None = None
+        self._broken = ""
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the first thing was sent that nothing has come after."""
+        since = self._unanswered_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def vouch(self) -> None:
+        """Begin to count anew: the container runs."""
+        self._unanswered_since = None
+
+    def break_off(self, why: str) -> None:
+        """Have both directions end, for a reason that is a sentence part."""
+        self._broken = why
+        self._stream.close()
 
     def send_nowait(self, data: bytes | memoryview) -> int:
         """See `Channel`."""
+        self._expect_answer()
         try:
             return self._stream.send_nowait(data)
         except StreamClosed as error:
-            raise ChannelClosed(str(error)) from error
+            raise ChannelClosed(self._broken or str(error)) from error
 
     async def send(self, data: bytes | memoryview) -> None:
         """See `Channel`."""
+        self._expect_answer()
         try:
             await self._stream.send(data)
         except StreamClosed as error:
-            raise ChannelClosed(str(error)) from error
+            raise ChannelClosed(self._broken or str(error)) from error
+
+    def _expect_answer(self) -> None:
+        if self._unanswered_since is None:
+            self._unanswered_since = time.monotonic()
 
     async def receive(self) -> bytes:
         """See `Channel`."""
         while True:
             try:
                 data = await self._stream.receive()
+                self._unanswered_since = None
                 if not data:
                     return b""
                 pieces = self._frames.feed(data)
             except (StreamClosed, NotDocker) as error:
-                raise ChannelClosed(str(error)) from error
+                raise ChannelClosed(self._broken or str(error)) from error
             output = [piece for kind, piece in pieces if kind <= STDOUT]
             for kind, piece in pieces:
                 if kind > STDOUT:
@@ -158,8 +183,8 @@ class ExecChannel:
             try:
                 status = api.exec_inspect(self._exec_id)["ExitCode"]
             except NotFound:  # it goes with its container
-                return state_of(api, self._container) or "the container has stopped", None
-            state = state_of(api, self._container)
+                return state_of(api, self.container) or "the container has stopped", None
+            state = state_of(api, self.container)
             # Docker sees the programs of a killed container end before it sees the container end.
             certain = status is not None and (status != _KILLED or time.monotonic() > end - 1.5)
             if state or certain or time.monotonic() > end:

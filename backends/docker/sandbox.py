@@ -131,27 +131,27 @@ def make_container(
             healthcheck={"test": ["NONE"]},
             host_config=api.create_host_config(**_limits(sandbox), **volumes),
         )
+        api.start(made["Id"])
+    except BaseException:
+        if made is not None:
+            remove_container(api, str(made["Id"]))
+        raise
     finally:
         if holder is not None:
-            # Its volume is the new container's now, if there is one.
-            remove_container(api, holder, volumes=made is None)
-    container = str(made["Id"])
-    try:
-        api.start(container)
-    except BaseException:
-        remove_container(api, container)
-        raise
-    return container, workspace
+            # Not before: docker forgets the volume of a container that does not start. One that
+            # the new container uses stays.
+            remove_container(api, holder)
+    return str(made["Id"]), workspace
 
 
-def remove_container(api: APIClient, container: str, *, volumes: bool = True) -> None:
+def remove_container(api: APIClient, container: str) -> None:
     """Kill and remove a container and its own volumes; fine when it is gone or going."""
     from docker.errors import APIError
 
     end = time.monotonic() + _GONE_S
     while True:
         try:
-            api.remove_container(container, force=True, v=volumes)
+            api.remove_container(container, force=True, v=True)
         except APIError as error:
             if error.status_code == 404:
                 return

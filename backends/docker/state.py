@@ -9,9 +9,11 @@ from operations import BackendUnavailable
 if TYPE_CHECKING:
     from docker import APIClient
 
-__all__ = ["find_container", "state_of"]
+__all__ = ["find_container", "state_listed", "state_of"]
 
 _SERVICE = "com.docker.compose.service"
+#: Characters of an id that docker shows.
+_SHORT_ID = 12
 
 
 def find_container(api: APIClient, name: str, target: str) -> dict[str, Any]:
@@ -26,12 +28,9 @@ def find_container(api: APIClient, name: str, target: str) -> dict[str, Any]:
     Raises:
         BackendUnavailable: There is none, or it cannot run anything now; its state is named.
     """
-    from docker.errors import NotFound
-
-    try:
-        found = api.inspect_container(name)
-    except NotFound:
-        found = api.inspect_container(_find_service(api, name, target))
+    found = _find_exactly(api, name)
+    if found is None:
+        found = api.inspect_container(_find_elsewhere(api, name, target))
     if state := _in_words(found["State"]):
         raise BackendUnavailable(target, state)
     return dict(found)
@@ -47,10 +46,42 @@ def state_of(api: APIClient, container: str) -> str | None:
         return "the container was removed"
 
 
-def _find_service(api: APIClient, name: str, target: str) -> str:
-    """Return the id of the one container of a compose service."""
+def state_listed(api: APIClient, container: str) -> str | None:
+    """Return the same from Docker's list, which waits for no container.
+
+    Docker 20.10 does not answer about one container while it waits for a frozen process of its.
+    """
+    found = api.containers(all=True, filters={"id": container})
+    if not found:
+        return "the container was removed"
+    state = str(found[0]["State"])
+    return "the container has stopped" if state == "exited" else _in_words({"Status": state})
+
+
+def _find_exactly(api: APIClient, name: str) -> dict[str, Any] | None:
+    """Return the container with a name or an id.
+
+    The Docker engine takes the beginning of an id too, but the name of a service may look like one
+    ("db", "cafe"): what is shorter than it shows ids itself counts only where nothing else does.
+    """
+    from docker.errors import NotFound
+
+    try:
+        found = api.inspect_container(name)
+    except NotFound:
+        return None
+    if not isinstance(found, dict):  # "." is no name, but has a meaning in a path
+        return None
+    named = found["Name"].lstrip("/") == name.lstrip("/")
+    return found if named or len(name) >= _SHORT_ID else None
+
+
+def _find_elsewhere(api: APIClient, name: str, target: str) -> str:
+    """Return the id of the one container of a compose service, or with the beginning of an id."""
     found = api.containers(all=True, filters={"label": f"{_SERVICE}={name}"})
     running = [container for container in found if container["State"] == "running"] or found
+    if not running:
+        running = [each for each in api.containers(all=True) if each["Id"].startswith(name)]
     if not running:
         raise BackendUnavailable(target, f"there is no container and no compose service {name!r}")
     if len(running) > 1:

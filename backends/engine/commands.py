@@ -101,7 +101,7 @@ class Commands:
                 "keep_over_bytes" and "keep_over_lines".
 
         Raises:
-            Fault: "bad_request", "too_large", "unsupported" or "path"; nothing has run.
+            Fault: "bad_request", "too_large", "unsupported", "unavailable" or "path"; nothing ran.
         """
         args = request.args
         _check(args)
@@ -212,7 +212,7 @@ class Commands:
         except OSError as error:
             for fd in fds:
                 os.close(fd)
-            raise Fault("unsupported", request.op, "no place for its input: %s" % error.strerror)
+            raise Fault("unavailable", "no place for its input: %s" % error.strerror)
         return fds
 
     def _output(self, request):

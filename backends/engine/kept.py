@@ -9,6 +9,9 @@ import time
 #: Seconds after which a session's files may be swept, once nobody holds the session.
 KEPT_S = 24 * 3600
 _ATTEMPTS = 3
+#: Of a memory limit, what files in memory may take: what is over the limit gets processes killed.
+_SHARE_OF_MEMORY = 4
+_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class KeptOutput:
@@ -25,6 +28,24 @@ class KeptOutput:
         self._path = None
         self._fd = None
         self._count = 0
+        self._room = None
+
+    def claim(self, size):
+        """Count bytes that are about to be kept.
+
+        Raises:
+            OSError: They may not: the files are in memory, which has a limit.
+        """
+        if self._room is None:
+            return
+        if size > self._room:
+            raise OSError(errno.ENOSPC, "kept output is in memory here, and has used up its share")
+        self._room -= size
+
+    def give_back(self, size):
+        """Take back what was counted for a file that was removed."""
+        if self._room is not None:
+            self._room += size
 
     def create(self):
         """Make a new file; return its descriptor and its path (bytes).
@@ -63,6 +84,7 @@ class KeptOutput:
             self._fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             # Held for as long as this process lives, seen across containers that share the folder.
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._room = _memory_for_files() if _is_in_memory(self._path) else None
             if self._on_folder is not None:
                 self._on_folder(self._path)
             return
@@ -78,6 +100,35 @@ def remove(folder):
         os.rmdir(os.path.dirname(folder))
     except OSError:
         pass  # gone already, or another session is beside it
+
+
+def _is_in_memory(path):
+    """Tell whether a path is on a file system that takes memory, as a container's /tmp may be."""
+    longest, kind = b"", b""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            for line in file:
+                mount, _, rest = line.partition(b" - ")
+                point = mount.split()[4]
+                if (path + b"/").startswith(point.rstrip(b"/") + b"/") and point >= longest:
+                    longest, kind = point, rest.split()[0]
+    except (OSError, IndexError):
+        return False
+    return kind in (b"tmpfs", b"ramfs")
+
+
+def _memory_for_files():
+    """Return how many bytes of the memory that this process may take can go to files, or None."""
+    for path in _MEMORY_LIMITS:
+        try:
+            with open(path) as file:
+                limit = file.read(32).strip()
+        except OSError:
+            continue
+        # Without a limit the first says "max", the second a number beyond all memory.
+        if limit.isdigit() and len(limit) < 16:
+            return int(limit) // _SHARE_OF_MEMORY
+    return None
 
 
 def _parents():

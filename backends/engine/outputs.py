@@ -13,8 +13,9 @@ from backends.engine.faults import Fault
 _CHUNK = 1 << 20
 _PART_BYTES = 1 << 19
 _SNAPSHOT_EVERY_S = 0.1
-#: Why no process can be started at the moment: too many, no memory, or nobody left to fork it.
-_FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ESRCH)
+#: Why no process can be started at the moment: too many of them or of open files, no memory, or
+#: nobody left to fork it.
+_FOR_NOW = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESRCH)
 
 
 class Stream:

@@ -102,7 +102,7 @@ class _Supervisor:
         if not self._start(job, self._inbox.take_fds(job["fds"])):
             return
         while not self._reap():
-            self._report_end()
+            self._report_end(left=self._count())
             if self._messages:
                 self._obey(self._messages.popleft())
             else:
@@ -224,6 +224,10 @@ class _Supervisor:
             # It is ending, and SIGCHLD tells when; its socket would be readable until then.
             select.select([self._child_ended], [], [], _POLL_S)
 
+    def _count(self):
+        """Return how many processes are left; one at least, since not all was reaped."""
+        return max(1, len(self._tree.find()))  # which finds none where there is no /proc
+
     def _report_end(self, left=None):
         """Tell once how the job's own process ended; return True when that was told now."""
         status = self._ended
@@ -250,7 +254,7 @@ class _Supervisor:
         if "kill" in message:
             self._kill(message["kill"])
         elif "count" in message:
-            self._tell({"event": "count", "left": len(self._tree.find())})
+            self._tell({"event": "count", "left": self._count()})
         elif "stay" in message:
             self._stays = message["stay"]
 

@@ -92,9 +92,12 @@ class Tail:
         del self._held[: max(0, len(self._held) - self._size)]
 
     def _write(self, data):
+        if self._file is None:
+            return
         rest = memoryview(data)[: self._cap - self.kept_bytes]
         try:
-            while rest and self._file is not None:
+            self._kept.claim(len(rest))
+            while rest:
                 written = os.write(self._file, rest)
                 self.kept_bytes += written
                 rest = rest[written:]
@@ -107,6 +110,7 @@ class Tail:
         """Free the space of a file that cannot be whole."""
         self.dropped = error.strerror or str(error)
         self.close()
+        self._kept.give_back(self.kept_bytes)
         try:
             os.unlink(self.kept_path)
         except OSError:

@@ -101,7 +101,8 @@ class ShellSearch:
                 return [(path, content)]
 
             return await match(request, whole, take)
-        tree = await self._tree(at, query.path)
+        await self._check_searchable(at, query.path)
+        tree = await fetch_tree(self._core, at, query.path)
         unreadable = Unreadable()
         with _faults():
             paths = await anyio.to_thread.run_sync(_candidates, tree, unreadable, glob)
@@ -125,8 +126,6 @@ class ShellSearch:
     ) -> GlobResult:
         """See `FindOperations`."""
         asked = {"pattern": wire_pattern(pattern), "limit": limit, "timeout_s": _GLOB_TIMEOUT_S}
-        with _faults():
-            compile_glob(asked["pattern"])
         found: list[bytes] = []
         ended = False
 
@@ -149,7 +148,10 @@ class ShellSearch:
 
         with anyio.move_on_after(_GLOB_TIMEOUT_S) as scope, _faults():
             at = await self._core.absolute(root)
-            tree = await self._tree(at, root)
+            await self._check_searchable(at, root)
+            # As the engine does: a wrong path is told before a wrong pattern.
+            compile_glob(asked["pattern"])
+            tree = await fetch_tree(self._core, at, root)
             try:
                 summary = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
             finally:
@@ -158,10 +160,9 @@ class ShellSearch:
             raise SearchTimeout(_GLOB_TIMEOUT_S)
         return convert.glob_result(convert.paths(found), summary)
 
-    async def _tree(self, at: bytes, shown: str) -> FarTree:
-        """Return the tree below a folder, which has to be one that can be listed."""
+    async def _check_searchable(self, at: bytes, shown: str) -> None:
+        """Raise unless it is a folder that can be listed."""
         await self._core.ask(shown, function_call("searchable", at))
-        return await fetch_tree(self._core, at, shown)
 
 
 class _Supply:

@@ -14,6 +14,7 @@ from backends.command import CommandBackend
 from backends.local import EngineBackend, LocalBackend
 from backends.memory import MemoryBackend
 from tests.conformance.containers import behind_program, in_container
+from tests.conformance.hosts import over_ssh
 from tests.conformance.places import Place
 from tests.conformance.scripted import handlers
 from tests.conformance.seeders import HostSeeder, TreeSeeder
@@ -146,6 +147,8 @@ TARGETS: dict[str, Target] = {
     "sudo": Target(open=behind_program, fixture="sudo_argv"),
     "bwrap": Target(open=behind_program, fixture="bwrap_argv", lacks=_HOST_LACKS),
     "podman": Target(open=behind_program, fixture="podman_argv", lacks={"permissions": _ROOT_USER}),
+    # A bare sshd on this machine; asyncssh runs under asyncio only.
+    "ssh": Target(open=over_ssh, fixture="sshd_program", lacks=_HOST_LACKS),
     # Lanes of sh on this machine, as where there is no Python.
     "shell": Target(open=in_shell(["sh"]), lacks=_HOST_LACKS),
     "shell-busybox": Target(

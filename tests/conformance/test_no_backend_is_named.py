@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 _KNOWING = {
     "targets.py",
     "containers.py",
+    "hosts.py",
     "shell_targets.py",
     "seeders.py",
     "scripted.py",

@@ -39,6 +39,7 @@ def as_nobody(
         "HYPOTHESIS_STORAGE_DIRECTORY": str(home / "hypothesis"),
         "LANG": "C.UTF-8",
         **{name: value for name, value in os.environ.items() if name.startswith("REMOTEHANDS_")},
+        "REMOTEHANDS_TEST_TARGETS": "local,engine,memory",  # others have users of their own
     }
     return subprocess.run(
         argv,

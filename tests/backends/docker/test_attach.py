@@ -162,7 +162,7 @@ async def test_a_pause_ends_calls_in_flight_and_a_resumed_container_serves_again
     name = container()
     async with DockerBackend.attach(name, lease_s=3) as backend:
         await in_thread(api.pause, name)
-        with anyio.fail_after(20), pytest.raises(ConnectionLost, match="nothing heard"):
+        with anyio.fail_after(20), pytest.raises(ConnectionLost, match="is paused"):
             await backend.read_file("/etc/passwd")
         with anyio.fail_after(20), pytest.raises(BackendUnavailable, match="is paused"):
             await backend.read_file("/etc/passwd")

@@ -105,6 +105,32 @@ async def test_B52_a_container_that_is_removed_during_a_command_is_gone(
             refused(await place.run("bash", command="true"), "unavailable")
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read", {"path": "f"}),
+        ("write", {"path": "f", "content": "y"}),
+        ("bash", {"command": "true"}),
+        ("grep", {"pattern": "x"}),
+        ("ls", {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_B52_a_container_that_is_paused_is_named_within_ten_seconds(
+    container: Callable[..., str], api: Any, tool: str, arguments: dict[str, Any]
+) -> None:
+    name = container()
+    async with DockerBackend.attach(name, workdir="/work") as backend:
+        place = place_of(backend)
+        said(await place.run("write", path="f", content="x\n"))
+        await in_thread(api.pause, name)
+        with anyio.fail_after(10):
+            told = refused(await place.run(tool, **arguments), "connection_lost")
+        assert "is paused" in told
+        await in_thread(api.unpause, name)
+        said(await place.run("read", path="f"))
+
+
 @contextmanager
 def silent_engine(path: str) -> Iterator[None]:
     """Take connections at a unix socket and say nothing."""
@@ -160,11 +186,12 @@ async def test_B80_an_engine_that_says_nothing_is_an_error_and_the_loop_lives(
 
 @pytest.mark.slow
 async def test_B81_a_quiet_command_outlives_the_clients_own_time_limit(
-    container: Callable[..., str],
+    container: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The SDK's sockets give up after 60 seconds of silence."""
+    """The SDK's sockets give up after some time of silence: 60 seconds, here 2."""
+    monkeypatch.setattr("backends.docker.daemon._SDK_TIMEOUT_S", 2)
     async with DockerBackend.attach(container(), workdir="/work") as backend:
-        message = await place_of(backend).run("bash", command="sleep 65; echo over", timeout=120)
+        message = await place_of(backend).run("bash", command="sleep 5; echo over", timeout=120)
         assert "over" in said(message)
 
 

@@ -144,3 +144,41 @@ def test_no_writable_place_is_an_os_error(
     monkeypatch.setattr(kept, "_parents", lambda: [b"/proc/nowhere", b"/dev/null"])
     with pytest.raises(OSError, match=r"Not a directory|No such file"):
         session.create()
+
+
+def test_kept_output_in_memory_takes_a_share_of_what_a_process_may_take(
+    session: KeptOutput, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limit = tmp_path / "memory.max"
+    limit.write_text("4000\n")
+    monkeypatch.setattr(kept, "_MEMORY_LIMITS", (str(tmp_path / "none"), str(limit)))
+    monkeypatch.setattr(kept, "_is_in_memory", lambda path: True)
+    create(session)
+    session.claim(600)
+    session.claim(400)
+    with pytest.raises(OSError, match="used up its share"):
+        session.claim(1)
+    session.give_back(600)
+    session.claim(600)
+
+
+def test_only_files_in_memory_are_limited(
+    session: KeptOutput, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limit = tmp_path / "memory.max"
+    limit.write_text("4000\n")
+    monkeypatch.setattr(kept, "_MEMORY_LIMITS", (str(limit),))
+    monkeypatch.setattr(kept, "_is_in_memory", lambda path: False)
+    create(session)
+    session.claim(1 << 30)
+    assert kept._memory_for_files() == 1000
+    limit.write_text("max\n")
+    assert kept._memory_for_files() is None
+    limit.write_text("9223372036854771712\n")
+    assert kept._memory_for_files() is None
+
+
+def test_a_file_system_in_memory_is_known(tmp_path: Path) -> None:
+    assert kept._is_in_memory(b"/dev/shm/x")
+    assert not kept._is_in_memory(b"/proc/self")
+    assert not kept._is_in_memory(os.fsencode(tmp_path))

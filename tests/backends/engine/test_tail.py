@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class InMemory:
+class Unlimited:
+    """No limit on what is kept."""
+
+    def claim(self, size: int) -> None:
+        pass
+
+    def give_back(self, size: int) -> None:
+        pass
+
+
+class InMemory(Unlimited):
     """Stand for KeptOutput without a folder that is shared between examples."""
 
     def __init__(self) -> None:
@@ -68,7 +78,7 @@ def test_any_cutting_gives_the_same(
 
 
 def test_no_place_for_the_file_is_told() -> None:
-    class Nowhere:
+    class Nowhere(Unlimited):
         def create(self) -> tuple[int, bytes]:
             raise OSError(errno.EROFS, "Read-only file system")
 
@@ -83,7 +93,7 @@ def test_no_place_for_the_file_is_told() -> None:
 def test_a_full_disk_frees_what_was_written_and_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Folder:
+    class Folder(Unlimited):
         def create(self) -> tuple[int, bytes]:
             path = tmp_path / "kept"
             return os.open(path, os.O_WRONLY | os.O_CREAT), bytes(path)

@@ -19,7 +19,7 @@ from backends.remote import bootstrap
 from backends.remote.backend import RemoteBackend
 from backends.remote.channel import Channel
 from backends.remote.pipe import PipeChannel, open_pipe
-from operations import ConnectionLost, ExecResult, OperationError, OperationUnsupported
+from operations import BackendUnavailable, ConnectionLost, ExecResult, OperationError
 from tests.end_to_end.processes import Process, descendants, marked, table
 
 pytestmark = pytest.mark.anyio
@@ -124,7 +124,7 @@ async def test_without_descriptors_a_command_is_refused_and_the_others_go_on() -
         assert {one.exit_code for one in done} == {0}
         assert len(done) >= 5
         assert refused
-        assert {type(one) for one in refused} == {OperationUnsupported}
+        assert {type(one) for one in refused} == {BackendUnavailable}
         assert "open files" in str(refused[0])
         for _ in range(3):
             assert (await run(place, "echo a"))[1] == b"a\n"

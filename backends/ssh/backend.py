@@ -1,0 +1,245 @@
+"""A host that is reached over SSH as a place to act."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from backends.remote import bootstrap
+from backends.remote.backend import RemoteBackend
+from backends.remote.channel import Channel
+from backends.ssh.address import Address, parse_address, parse_jumps
+from backends.ssh.config import DEFAULT_CONFIG
+from backends.ssh.credentials import Ask, Asking
+from backends.ssh.describe import describe_link
+from backends.ssh.line import login_line, with_login_env, with_user
+from backends.ssh.links import Links, Route
+from operations import BackendUnavailable
+
+__all__ = ["SshBackend"]
+
+_HELLO_S = 30.0
+
+
+class SshBackend(RemoteBackend):
+    """A RemoteBackend whose engine runs on a host behind an SSH server; made by `connect`.
+
+    One connection and one session on it serve any number of operations at once; a host without
+    Python gets several sessions, and further connections where its server limits the sessions of
+    one. Nothing is installed on the host. asyncio only.
+
+    Args:
+        route: The way to the host.
+        target: The target as the user named it, for errors.
+        asking: Whom to ask for secrets.
+        cwd: The folder that tools work in; None for the home folder, or "/" where there is none.
+        become_user: Whom everything runs as, through `sudo`; None for who logs in.
+        login_env: Start from the environment of a login shell.
+        connect_timeout_s: See `connect`.
+        options: See `RemoteBackend`.
+    """
+
+    def __init__(
+        self,
+        route: Route,
+        *,
+        target: str,
+        asking: Asking,
+        cwd: str | None = None,
+        become_user: str | None = None,
+        login_env: bool = False,
+        connect_timeout_s: float | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            self._open,
+            target=target,
+            cwd=cwd or "/",
+            connect_timeout_s=connect_timeout_s or _HELLO_S,
+            open_lane=self._open_program,
+            **options,
+        )
+        self._target = target
+        self._folder = cwd
+        self._become_user = become_user
+        self._login_env = login_env
+        self._links = Links(
+            route, target=target, asking=asking, connect_timeout_s=connect_timeout_s
+        )
+        self._is_open = False
+
+    @classmethod
+    def connect(
+        cls,
+        destination: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        via: str | Sequence[str] | None = None,
+        config: str | Sequence[str] | None = DEFAULT_CONFIG,
+        known_hosts: str | Sequence[str] | None = None,
+        password: Ask | None = None,
+        passphrase: Ask | None = None,
+        become_user: str | None = None,
+        login_env: bool = False,
+        connect_timeout_s: float | None = None,
+        **options: Any,
+    ) -> SshBackend:
+        """Return a backend on a host; it connects when it is entered.
+
+        The host's key is always verified: one that is unknown, or another than the known one, is
+        BackendUnavailable, with the fingerprints and what to do.
+
+        Args:
+            destination: "[user@]host[:port]", where host may be a name of the configuration.
+            cwd: The folder that tools work in; None for the home folder.
+            env: Variables for every command, on top of the host's own. They go through the
+                engine, so the server need not accept any.
+            via: Hosts to go through, the nearest first, as "a,b" or a sequence; "none" for no
+                host; None for the configuration's ProxyJump.
+            config: Configuration files as OpenSSH's; the default may be missing. None for none.
+            known_hosts: Files with host keys; None for the configuration's, else OpenSSH's.
+            password: Called with "user@host:port" when a host asks for a password; returns it, or
+                None. May be async; a plain function is called in a thread.
+            passphrase: As `password`, with the file of an encrypted key; None asks on the
+                terminal if there is one.
+            become_user: Whom everything runs as: the engine is started through `sudo -n -u`.
+            login_env: Start from the environment of a login shell (profile files are read).
+            connect_timeout_s: Seconds for the whole way to the host, and then for the engine;
+                None for the configuration's ConnectTimeout, else 30. Waits for a person's answer
+                do not count.
+            options: `lease_s`, `settings`: see `RemoteBackend`.
+
+        Raises:
+            ValueError: The destination, a host of `via` or `become_user` is malformed.
+        """
+        address = parse_address(destination)
+        if become_user is not None:
+            become_user = _user(become_user)
+        route = Route(address, _jumps(via), config, known_hosts)
+        return cls(
+            route,
+            target=f"ssh://{address}",
+            asking=Asking(password=password, passphrase=passphrase),
+            cwd=cwd,
+            env=env,
+            become_user=become_user,
+            login_env=login_env,
+            connect_timeout_s=connect_timeout_s,
+            **options,
+        )
+
+    async def describe(self) -> dict[str, dict[str, Any]]:
+        """Return what is known of the connection (see `describe_link`).
+
+        Raises:
+            BackendUnavailable: There is none.
+        """
+        link = self._links.first
+        if link is None or link.login.lost:
+            raise BackendUnavailable(self._target, "there is no connection at the moment")
+        return describe_link(link, become_user=self._become_user)
+
+    async def __aenter__(self) -> Self:
+        self._check_loop()
+        if self._is_open:
+            raise BackendUnavailable(self._target, "the backend is in use already")
+        self._is_open = True
+        self._links.enter()
+        try:
+            await self._enter()
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    async def _enter(self) -> None:
+        try:
+            await super().__aenter__()
+        except BackendUnavailable as error:
+            if not error.reason.startswith("the engine ended"):
+                raise
+            hint = "the server may run something else for this login (ForceCommand, its shell)"
+            raise BackendUnavailable(self._target, f"{error.reason}; {hint}") from error
+        try:
+            await self._find_folder()
+        except BaseException:
+            await super().__aexit__(None, None, None)
+            raise
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await super().__aexit__(exc_type, exc, traceback)
+        finally:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        self._is_open = False
+        await self._links.close()
+
+    async def _find_folder(self) -> None:
+        if self.facts is None:
+            return
+        home, folder = self.facts.home, self._folder
+        if folder is None:
+            # A home folder that is only a name (user nobody's) is none to work in.
+            self.cwd = home if await self.exists(home) else "/"
+        elif folder == "~" or folder.startswith("~/"):
+            self.cwd = home.rstrip("/") + folder[1:]
+
+    def _check_loop(self) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            reason = (
+                "asyncssh, which this backend stands on, runs under asyncio only, and this is "
+                "another event loop (trio?); use asyncio, or the target 'command:ssh HOST'"
+            )
+            raise BackendUnavailable(self._target, reason) from None
+
+    async def _open(self) -> Channel:
+        return await self._open_program(bootstrap.shell_argv(), "the engine")
+
+    async def _open_program(self, argv: Sequence[str], program: str = "the program") -> Channel:
+        if self._login_env:
+            argv = with_login_env(argv)
+        if self._become_user is not None:
+            argv = with_user(argv, self._become_user)
+        return await self._links.open(login_line(argv), program=program, explain=self._explain)
+
+    def _explain(self, last: str) -> str | None:
+        """Return what sudo's refusals mean here."""
+        user = self._become_user
+        if user is not None and last.startswith("sudo:") and "password" in last:
+            return (
+                f"sudo wants a password before it runs anything as {user}, and nobody is there to "
+                f"type it: let sudoers say NOPASSWD, or log in as {user} ({last})"
+            )
+        if user is not None and last.startswith("sudo:"):
+            return f"sudo does not let us become {user}: {last}"
+        return None
+
+
+def _user(name: str) -> str:
+    try:
+        address = parse_address(f"{name}@host")
+    except ValueError:
+        address = Address("host")
+    if address.user != name:
+        raise ValueError(f"become_user: {name!r} is no user's name")
+    return name
+
+
+def _jumps(via: str | Sequence[str] | None) -> tuple[Address, ...] | None:
+    if via is None:
+        return None
+    if isinstance(via, str):
+        return parse_jumps(via)
+    return tuple(parse_address(host) for host in via)
