@@ -21,6 +21,9 @@ _CLOSE_S = 5.0
 _POLL_S = 0.005
 #: Idle supervisors that are kept, and jobs after which one has gathered enough garbage.
 _SPARES = 4
+#: As many more stay for a while: where many commands ran at once, many more are about to.
+_BUSY_SPARES = 32
+_CALM_S = 5.0
 #: Idle ones with a worker for searches, which is a process more.
 _SEARCHERS = 2
 _JOBS_PER_SUPERVISOR = 500
@@ -77,6 +80,8 @@ class Commands:
         self._waiting = deque()
         self._spares = deque()
         self._searchers = deque()
+        self._trimming = False
+        self._fewest = 0
         self._requested = 1  # the spawner begins with one
         self._generation = 0
         self._searched = False
@@ -183,7 +188,7 @@ class Commands:
     def take_back(self, link):
         """Use a supervisor again of whose job nothing is left."""
         link.jobs += 1
-        room = _SEARCHERS if link.has_worker else _SPARES
+        room = _SEARCHERS if link.has_worker else _BUSY_SPARES
         is_full = len(self._idle(link)) >= room
         if link.used_up or link.jobs >= _JOBS_PER_SUPERVISOR or is_full:
             link.sock.close()
@@ -247,7 +252,8 @@ class Commands:
             idle = self._searchers if job.is_search and self._searchers else self._spares
             if not idle:
                 break
-            self._waiting.popleft().begin(idle.popleft())
+            self._waiting.popleft().begin(idle.pop())  # the last one used, whose pages are warm
+            self._fewest = min(self._fewest, len(self._spares))
         self._ask_for_supervisors()
 
     def _idle(self, link):
@@ -260,22 +266,37 @@ class Commands:
         else:
             self._idle(link).append(link)
             self.loop.add_reader(link.sock.fileno(), lambda: self._drop_spare(link))
+            self._expect_calm()
         self._begin_waiting()
+
+    def _trim_spares(self):
+        """Let go of those that a burst of commands has left and that nobody needed since."""
+        self._trimming = False
+        for _ in range(min(self._fewest, len(self._spares)) - _SPARES):
+            self._let_go(self._spares.popleft())
+        self._expect_calm()
+
+    def _expect_calm(self):
+        if len(self._spares) > _SPARES and not self._trimming:
+            self._trimming = True
+            self._fewest = len(self._spares)
+            self.loop.call_later(_CALM_S, self._trim_spares)
+
+    def _let_go(self, link):
+        self.loop.remove_reader(link.sock.fileno())
+        link.sock.close()
 
     def _drop_spare(self, link):
         """Forget a supervisor that somebody has killed while it had nothing to do."""
         if link in self._idle(link):
             self._idle(link).remove(link)
-        self.loop.remove_reader(link.sock.fileno())
-        link.sock.close()
+        self._let_go(link)
         self._ask_for_supervisors()
 
     def _drop_spares(self):
         for idle in (self._spares, self._searchers):
             while idle:
-                link = idle.popleft()
-                self.loop.remove_reader(link.sock.fileno())
-                link.sock.close()
+                self._let_go(idle.popleft())
 
     def _ask_for_supervisors(self):
         wanted = len(self._waiting) + 1 - len(self._spares) - self._requested
