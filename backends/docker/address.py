@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from operations import BackendUnavailable
 
@@ -57,9 +58,10 @@ def find_address(url: str | None, environ: Mapping[str, str], target: str) -> Ad
         )
         if "base_url" not in found:
             found |= _from_context(environ)
-    except DockerException as error:
+        address = Address(str(found.get("base_url", _DEFAULT)), found.get("tls"))
+        _ = urlsplit(address.url).port  # which the SDK would look at later, and not as an error
+    except (DockerException, ValueError) as error:
         raise BackendUnavailable(target, f"Docker's configuration: {error}") from error
-    address = Address(str(found.get("base_url", _DEFAULT)), found.get("tls"))
     if not address.url.startswith(_SCHEMES):
         kinds = ", ".join(_SCHEMES)
         reason = f"an engine at {address.url!r} is not supported; there are {kinds}"

@@ -239,18 +239,20 @@ class DockerBackend(RemoteBackend):
         self._tasks.start_soon(keep_alive, daemon, self._container, own.lease_s, self._target)
 
     async def _leave(self) -> None:
-        """Remove what is ours and give the Docker engine back; never raises."""
+        """Remove what is ours and give the Docker engine back."""
         daemon, self._daemon = self._daemon, None
         if daemon is None:
             return
-        if self._own is not None and self._container:
-            with anyio.CancelScope(shield=True):
-                await self._remove(daemon)
-        tasks, self._tasks = self._tasks, None
-        if tasks is not None:
-            tasks.cancel_scope.cancel()
-            await tasks.__aexit__(None, None, None)
-        release(daemon)
+        try:
+            if self._own is not None and self._container:
+                with anyio.CancelScope(shield=True):
+                    await self._remove(daemon)
+            tasks, self._tasks = self._tasks, None
+            if tasks is not None:
+                tasks.cancel_scope.cancel()
+                await tasks.__aexit__(None, None, None)  # raises when we are cancelled, on trio
+        finally:
+            release(daemon)
 
     async def _remove(self, daemon: Daemon) -> None:
         def remove(api: APIClient) -> None:

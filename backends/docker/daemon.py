@@ -200,6 +200,10 @@ class Daemon:
             reason = next(text for kind, text in reasons.items() if isinstance(error, kind))
             reason = reason.format(error=error, address=self.address, cause=_innermost(error))
             raise BackendUnavailable(target, reason) from error
+        finally:
+            # A thread that was left to itself may end after the last user.
+            if not self.users:
+                self.close()
 
     def _client(self) -> APIClient:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ OWNER = "remotehands.owner"
 _HOST = "remotehands.host"
 _PID = "remotehands.pid"
 _START = "remotehands.start"
+_PID_TEXT = re.compile("[1-9][0-9]{0,8}")
 
 
 def labels() -> dict[str, str]:
@@ -30,17 +32,24 @@ def abandoned(found: Mapping[str, str]) -> bool:
         found: The container's labels.
     """
     pid = found.get(_PID, "")
-    if found.get(_HOST) != _host() or not pid.isdigit():
+    if found.get(_HOST) != _host() or not _PID_TEXT.fullmatch(pid):
         return False
-    return _start(int(pid)) != found.get(_START)
+    start = _start(int(pid))
+    return start != found.get(_START) and not (start is None and _exists(int(pid)))
 
 
 def _host() -> str:
-    """Return a name for where pids mean what they mean here: a machine, or a container on it."""
-    space = ""
+    """Return a name for where pids mean what they mean here: a machine, or a container on it.
+
+    Two machines that use one engine may have one name, and the pid namespace that each begins
+    with has one number everywhere.
+    """
+    machine = space = ""
+    with contextlib.suppress(OSError):
+        machine = f"/{Path('/etc/machine-id').read_text(encoding='ascii').strip()[:8]}"
     with contextlib.suppress(OSError):
         space = f"/{os.stat('/proc/self/ns/pid').st_ino}"
-    return platform.node() + space
+    return platform.node() + machine + space
 
 
 def _start(pid: int) -> str | None:
@@ -57,10 +66,15 @@ def _start_elsewhere(pid: int) -> str | None:
     """Without /proc only whether a process is there can be told."""
     if Path("/proc/self/stat").exists():
         return None
+    return "" if _exists(pid) else None
+
+
+def _exists(pid: int) -> bool:
+    """Return True if there is such a process, also one that /proc hides (`hidepid`)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return None
+        return False
     except PermissionError:
         pass
-    return ""
+    return True

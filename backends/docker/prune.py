@@ -38,5 +38,6 @@ def _prune(api: APIClient) -> list[str]:
     for container in api.containers(all=True, filters={"label": OWNER}):
         if abandoned(container["Labels"]):
             remove_container(api, container["Id"])
-            removed.append(str(container["Names"][0]).lstrip("/"))
+            names = container["Names"] or [container["Id"][:12]]  # one that is going has none
+            removed.append(str(names[0]).lstrip("/"))
     return sorted(removed)

@@ -129,7 +129,9 @@ def make_container(
             labels=labels(),
             stop_signal=_STOP_SIGNAL,
             healthcheck={"test": ["NONE"]},
-            host_config=api.create_host_config(**_limits(sandbox), **volumes),
+            host_config=api.create_host_config(
+                **_limits(sandbox, podman=_is_podman(api)), **volumes
+            ),
         )
         api.start(made["Id"])
     except BaseException:
@@ -174,7 +176,7 @@ def _find_image(api: APIClient, text: str, target: str) -> tuple[str, str | None
     raise BackendUnavailable(target, f"the engine has no image {text!r}; `docker pull` brings one")
 
 
-def _limits(sandbox: Sandbox) -> dict[str, Any]:
+def _limits(sandbox: Sandbox, *, podman: bool) -> dict[str, Any]:
     options = [] if sandbox.new_privileges else ["no-new-privileges"]
     if sandbox.seccomp is not None:
         options.append(f"seccomp={sandbox.seccomp}")
@@ -187,7 +189,7 @@ def _limits(sandbox: Sandbox) -> dict[str, Any]:
         # Programs are built and run in /tmp; what may be run at all is not decided there.
         "tmpfs": {
             "/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={sandbox.tmp_size}",  # noqa: S108
-            "/run": f"rw,noexec,nosuid,nodev,mode=755,size=16m{_owner_of_mount(sandbox.user)}",
+            "/run": f"rw,noexec,nosuid,nodev,size=16m,{_access_to_mount(sandbox.user, podman)}",
         },
         "network_mode": sandbox.network,
         "mem_limit": sandbox.memory,
@@ -199,10 +201,20 @@ def _limits(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _owner_of_mount(user: str) -> str:
-    """Return options that give a tmpfs to a user; runc gives it the mode of what it covers."""
+def _is_podman(api: APIClient) -> bool:
+    """Tell Podman's Docker-compatible service from Docker."""
+    components = api.version().get("Components") or ()
+    return any("podman" in str(component.get("Name")).lower() for component in components)
+
+
+def _access_to_mount(user: str, podman: bool) -> str:  # noqa: FBT001 - one of two ways
+    """Return options that let a user write to a tmpfs; runc gives it the mode of what it covers."""
     uid, _, gid = user.partition(":")
-    return f",uid={uid},gid={gid if gid.isdigit() else uid}" if uid.isdigit() else ""
+    if podman:  # which takes no owner
+        return "mode=1777"
+    return (
+        f"mode=755,uid={uid},gid={gid if gid.isdigit() else uid}" if uid.isdigit() else "mode=755"
+    )
 
 
 def _make_volume(api: APIClient, image: str, workspace: str, user: str) -> str:

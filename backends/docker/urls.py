@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -74,7 +76,15 @@ def _value(url: str, name: str, text: str, kind: str) -> Any:
             return _FLAGS[text.lower()]
         if kind.startswith("tuple"):
             return tuple(word for word in text.split(",") if word)
-        return {"int": int, "float": float}.get(kind, str)(text)
+        kinds: dict[str, Callable[[str], Any]] = {"int": int, "float": _finite}
+        return kinds.get(kind, str)(text)
     except (KeyError, ValueError):
         what = {"bool": "true or false", "int": "a whole number"}.get(kind, "a number")
         raise ValueError(f"{url!r}: {name} is {what}, not {text!r}") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value

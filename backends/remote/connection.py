@@ -18,6 +18,7 @@ __all__ = ["Connection"]
 
 #: A channel's own limits are shorter; this only makes sure that nothing waits for ever.
 _CLOSE_S = 15.0
+_ABANDON_S = 1.0
 
 
 class Connection:
@@ -114,7 +115,8 @@ class Connection:
             self.facts = await self._start(client)
             await self._run(client)
         except BaseException:
-            with anyio.move_on_after(_CLOSE_S, shield=True):
+            # Nothing runs there yet that would need time to end.
+            with anyio.move_on_after(_ABANDON_S, shield=True):
                 await client.abandon()
             raise
         return client

@@ -30,7 +30,7 @@ OPERATIONS = (
     "write_file",
 )
 #: What `bootstrap.shell_argv` and the bootstrap itself say on such a target.
-_SAYS = ("no python3 here", "the engine needs Python")
+_SAYS = ("no python3 here", "exit status 127", "the engine needs Python")
 _SETTINGS = ("grace_s", "keep_background", "keep_output", "kept_cap")
 
 

@@ -67,6 +67,8 @@ class Lanes:
         self._numbers = itertools.count(1)
         self._vanished: list[str] = []
         self._tasks: TaskGroup | None = None
+        #: True once the backend closes and ends what runs.
+        self.closing = False
         #: What the script of further lanes is told.
         self.settings = ""
 

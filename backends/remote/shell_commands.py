@@ -136,6 +136,7 @@ class ShellCommands:
         """End what the commands have left running, and remove the kept output."""
         if self._core.facts is None:
             return
+        self._core.lanes.closing = True
         known = await self._core.connect()
         await self._core.lanes.bury()
         try:
@@ -346,6 +347,8 @@ class _Run:
         timeout_s = self._request.timeout_s
         until = began + timeout_s if timeout_s is not None else float("inf")
         await self._until(until)
+        if self._core.lanes.closing:  # which may have ended it, whatever its status says
+            raise ConnectionLost(self._core.target, "the backend was closed")
         if self._status is None and not self._ended:
             if self._lane.lost is not None:
                 raise ConnectionLost(self._core.target, self._lane.lost)

@@ -14,6 +14,8 @@ _BLOCK = 512
 #: No path that a system takes is longer.
 _MAX_PATH = 4096
 _MAX_NOTE = 1 << 20
+#: Long names and records about one entry; a tar sends a few.
+_MAX_NOTES = 16
 #: All paths together, since they are held in memory.
 _MAX_NAMES = 256 << 20
 _MAX_SIZE = (1 << 63) - 1
@@ -152,7 +154,11 @@ class ArchiveReader:
         while True:
             block = yield from self._take(_BLOCK)
             extended: dict[str, bytes] = {}
+            notes = 0
             while block[156:157] in b"LKxg" and any(block):
+                notes += 1
+                if notes > _MAX_NOTES:
+                    raise NotAnArchive(f"over {_MAX_NOTES} notes on one name in the target's tar")
                 yield from self._extend(block, extended)
                 block = yield from self._take(_BLOCK)
             if not any(block):
@@ -228,7 +234,7 @@ class ArchiveReader:
         if self._again and entry.kind == self._kinds.get(path) == "directory":
             return
         if path in self._kinds:
-            raise NotAnArchive(f"the target's tar names {shown(path)} twice")
+            raise NotAnArchive(f"the target's tar names {shown(path) or 'the folder'} twice")
         above = path.rpartition(b"/")[0]
         if self._kinds.get(above) != "directory":
             raise NotAnArchive(f"{shown(path)}: in the target's tar this is in no folder")
@@ -327,10 +333,12 @@ def _time(text: bytes | None, field: bytes) -> float:
 def _records(content: bytes) -> dict[str, bytes]:
     """Return what counts of a pax header: lines of "LENGTH NAME=VALUE"."""
     found = {}
-    while content:
-        length, _, _ = content.partition(b" ")
+    at = 0
+    while at < len(content):
+        length, _, _ = content[at : at + 20].partition(b" ")
         size = _decimal(length)
-        line, content = content[len(length) + 1 : size], content[size:]
+        line = content[at + len(length) + 1 : at + size]
+        at += size
         name, equals, value = line.partition(b"=")
         if not equals or not value.endswith(b"\n") or size <= len(length) + 1:
             raise NotAnArchive(f"{line[:40]!r} in the target's tar is no record")

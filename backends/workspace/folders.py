@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import anyio
 import anyio.to_thread
 
+from backends.engine.facts import machine_id
 from backends.remote.arguments import wire_path
 from backends.workspace.archive import ArchiveReader, Limits
 from backends.workspace.baseline import Baseline
@@ -98,6 +99,7 @@ async def put_folder(
     Raises:
         PathNotFound: There is no `source`; nothing was done.
         PathExists: `destination` is not empty; nothing was done.
+        PathError: `destination` is no absolute path, or lies in `source`; nothing was done.
         PathDenied: Something may not be read here, or not be written there; the error names it.
         FileChanged: A file became another while it was read.
         StorageFull: The target has no room.
@@ -105,6 +107,7 @@ async def put_folder(
         ConnectionLost: The connection ended meanwhile.
     """
     await _in_thread(lambda: check_folder(source))
+    await _in_thread(lambda: _check_apart(backend, source, destination))
     baseline = await _in_thread(
         lambda: Baseline(destination, honour_ignore_files=honour_ignore_files)
     )
@@ -253,6 +256,15 @@ def _absolute(backend: FolderBackend, folder: str) -> bytes:
     if not folder.startswith("/") or "\0" in folder:
         raise PathError(folder, f"{folder!r} is not absolute, as in '/workspace'")
     return wire_path(folder)
+
+
+def _check_apart(backend: FolderBackend, source: str, destination: str) -> None:
+    """See that a folder of this machine does not go into itself: its copy would be copied too."""
+    if backend.facts is None or backend.facts.machine_id != machine_id():
+        return
+    above = os.path.realpath(os.fsencode(source))
+    if os.path.realpath(_absolute(backend, destination)).startswith(os.path.join(above, b"")):
+        raise PathError(destination, "lies in the folder that would be copied there")
 
 
 def _emptiness(backend: FolderBackend, folder: str) -> Prepare:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,6 +51,7 @@ class FolderSink:
         self.skipped: list[str] = []
         self._destination = os.path.abspath(destination)
         self._folders: list[Entry] = []
+        self._placed = False
         self._file = -1
         self._entry: Entry | None = None
         above, name = os.path.split(self._destination)
@@ -117,20 +117,39 @@ class FolderSink:
         os.fchmod(self._root, _MODE)
         with failing_as(self._destination):
             os.rename(self._beside, self._destination)
-        self._folders = []
+        self._placed = True
 
     def close(self) -> None:
         """Remove what was not put in place; fine when called twice."""
         self._close_file()
         if self._root < 0:
             return
-        # Modes that were set already could keep us from removing what is in a folder.
-        for entry in self._folders:
+        if not self._placed:
+            # Modes that were set already could keep us from removing what is in a folder.
+            for entry in self._folders:
+                with contextlib.suppress(OSError):
+                    os.chmod(entry.path, 0o700, dir_fd=self._root)
+            # Not shutil.rmtree, which takes a call and a descriptor for each level.
+            for path in (*(entry.path for entry in reversed(self._folders)), b"."):
+                with contextlib.suppress(OSError):
+                    self._remove_folder(path)
             with contextlib.suppress(OSError):
-                os.chmod(entry.path, 0o700, dir_fd=self._root)
+                os.rmdir(self._beside)
         os.close(self._root)
         self._root = -1
-        shutil.rmtree(self._beside, ignore_errors=True)
+
+    def _remove_folder(self, path: bytes) -> None:
+        """Remove a folder in which no other is left; of ours (".") only what is in it."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        folder = os.open(path, flags, dir_fd=self._root)
+        try:
+            for name in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
+        if path != b".":
+            os.rmdir(path, dir_fd=self._root)
 
     def _set_time(self, entry: Entry) -> None:
         # No file system has every time that a tar can say, and none is worth a failure.

@@ -11,7 +11,7 @@ import pytest
 from tests.backends.docker.boxes import Box
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 LABEL = "remotehands-test"
 PYTHON = "remotehands-test/python"
@@ -22,13 +22,13 @@ def container(api: Any) -> Iterator[Callable[..., str]]:
     """Give a function that starts a container of the python image and returns its name."""
     started = []
 
-    def start(image: str = PYTHON, **options: Any) -> str:
+    def start(image: str = PYTHON, labels: Mapping[str, str] | None = None, **options: Any) -> str:
         name = f"remotehands-test-{uuid.uuid4().hex[:12]}"
         api.create_container(
             image,
             ["sleep", "600"],
             name=name,
-            labels={LABEL: "docker"},
+            labels={LABEL: "docker", **(labels or {})},
             host_config=api.create_host_config(network_mode="none", init=True),
             **options,
         )

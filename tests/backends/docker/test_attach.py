@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from backends.docker import DockerBackend
+from backends.docker import DockerBackend, daemon
 from operations import BackendUnavailable, ConnectionLost
 
 if TYPE_CHECKING:
@@ -71,6 +71,34 @@ async def test_a_compose_service_is_found_by_its_name(
         assert await said(backend, "id -u; cat /proc/self/status | grep CapEff") == (
             "1000\nCapEff:\t0000000000000000"
         )
+
+
+async def test_a_service_counts_more_than_an_id_that_begins_with_its_name(
+    container: Callable[..., str], api: Any
+) -> None:
+    identity = api.inspect_container(container())["Id"]
+    prefix = identity[:8]
+    async with DockerBackend.attach(prefix) as backend:
+        assert backend.container_id == identity
+    service = container(labels={"com.docker.compose.service": prefix})
+    async with DockerBackend.attach(prefix) as backend:
+        assert backend.container_id == api.inspect_container(service)["Id"]
+
+
+@pytest.mark.parametrize("name", [".", "..", "../json"])
+async def test_what_is_no_name_is_no_container(name: str) -> None:
+    with pytest.raises(BackendUnavailable, match="no container and no compose service"):
+        async with DockerBackend.attach(name):
+            pass
+
+
+async def test_cancelled_backends_give_the_engine_back(container: Callable[..., str]) -> None:
+    name = container("remotehands-test/busybox")
+    for number in range(3):
+        with anyio.move_on_after(0.1 * number):
+            async with DockerBackend.attach(name):
+                await anyio.sleep(60)
+    assert daemon._shared.get().daemons == {}
 
 
 async def test_user_folder_and_variables_are_as_told(container: Callable[..., str]) -> None:

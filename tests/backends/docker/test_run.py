@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 
 from backends.docker import DockerBackend, prune
-from backends.docker.labels import OWNER, labels
+from backends.docker.labels import OWNER, abandoned, labels
 from backends.docker.sandbox import image_candidates
 from operations import BackendUnavailable, PathError
 
@@ -40,6 +40,23 @@ def ours(api: Any) -> set[str]:
     pid = f"remotehands.pid={os.getpid()}"
     containers = api.containers(all=True, filters={"label": pid})
     return {container["Id"] for container in containers}
+
+
+def volumes_mounted(api: Any, since: int) -> set[str]:
+    """Return the volumes that containers of this process were given."""
+    until = int(time.time()) + 1
+    events = api.events(since=since, until=until, filters={"type": "container"}, decode=True)
+    mine = {
+        event["Actor"]["ID"]
+        for event in events
+        if event["Actor"]["Attributes"].get("remotehands.pid") == str(os.getpid())
+    }
+    events = api.events(since=since, until=until, filters={"type": "volume"}, decode=True)
+    return {
+        event["Actor"]["ID"]
+        for event in events
+        if event["Actor"]["Attributes"].get("container") in mine
+    }
 
 
 async def test_what_is_promised_of_a_sandbox_holds_inside(api: Any) -> None:
@@ -129,15 +146,20 @@ async def test_a_cancelled_body_removes_the_container_too(api: Any) -> None:
         ({"image": "no-such-image/at/all"}, "no image 'no-such-image/at/all'"),
         ({"image": PYTHON, "runtime": "nope"}, "nope"),
         ({"image": PYTHON, "mount": "/no/such/folder"}, "no/such/folder"),
+        ({"image": PYTHON, "network": "no-such"}, "network no-such not found"),
+        ({"image": PYTHON, "user": "nosuch"}, "unable to find user nosuch"),
     ],
 )
 async def test_what_cannot_be_started_leaves_nothing(
     api: Any, options: dict[str, Any], reason: str
 ) -> None:
+    since = int(time.time())
     with pytest.raises(BackendUnavailable, match=reason):
         async with DockerBackend.run(**options):
             pass
     assert ours(api) == set()
+    names = await anyio.to_thread.run_sync(volumes_mounted, api, since)
+    assert not names & {volume["Name"] for volume in api.volumes()["Volumes"] or ()}
 
 
 async def test_the_container_lives_as_long_as_we_do(api: Any) -> None:
@@ -211,6 +233,20 @@ async def test_prune_removes_what_the_dead_have_left_and_nothing_else(
         assert removed
     finally:
         await anyio.to_thread.run_sync(lambda: api.remove_container(alive, force=True))
+
+
+@pytest.mark.parametrize("pid", ["", "0", "-1", "\u00b2", "9" * 5000])
+def test_a_label_that_is_no_pid_is_nobody_of_ours(pid: str) -> None:
+    assert not abandoned({**labels(), "remotehands.pid": pid})
+
+
+def test_an_owner_that_proc_hides_from_us_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    owned = labels()
+    assert not abandoned(owned)
+    # As with /proc mounted with hidepid, for a process of another user.
+    monkeypatch.setattr("backends.docker.labels._start", lambda pid: None)
+    assert not abandoned(owned)
+    assert abandoned({**owned, "remotehands.pid": "999999999"})
 
 
 def test_the_owner_stands_on_the_label() -> None:

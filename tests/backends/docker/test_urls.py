@@ -11,6 +11,7 @@ from backends.command import CommandBackend
 from backends.docker import DockerBackend
 from backends.docker.urls import attach_options, run_options
 from backends.targets import open_target
+from operations import BackendUnavailable
 
 
 def test_a_container_a_folder_and_options() -> None:
@@ -45,6 +46,7 @@ def test_each_limit_of_a_sandbox_is_an_option() -> None:
         ("docker://c?env=A", "env is NAME=value, not 'A'"),
         ("docker+run://i?pids=many", "pids is a whole number, not 'many'"),
         ("docker+run://i?init=perhaps", "init is true or false, not 'perhaps'"),
+        ("docker+run://i?cpus=nan", "cpus is a number, not 'nan'"),
         ("command:", "program is missing"),
         ("command:sh -c 'x", "No closing quotation"),
         ("ftp://x", "no such target"),
@@ -70,3 +72,11 @@ def test_naming_a_container_loads_no_client_of_docker() -> None:
         "open_target('docker+run://i'); sys.exit('docker' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("engine", ["tcp://[::1", "tcp://127.0.0.1:99999", "tcp://127.0.0.1"])
+async def test_an_engine_that_cannot_be_is_refused_as_one(engine: str) -> None:
+    with pytest.raises(BackendUnavailable, match=r"IPv6|[Pp]ort"):
+        async with DockerBackend.attach("c", engine=engine):
+            pass

@@ -108,3 +108,24 @@ async def test_a_long_silent_request_is_not_lost_while_the_target_answers(shells
         assert reply.data == b"done\n"
     finally:
         await lanes.close()
+
+
+async def test_a_command_that_a_close_has_ended_is_lost_not_signalled(shells: Shells) -> None:
+    marker = f"sleep 96.{os.getpid()}"
+    told: list[str] = []
+
+    async def run(backend: ShellBackend) -> None:
+        with pytest.raises(ConnectionLost, match="the backend was closed"):
+            await backend.exec(f"{marker} & wait", cwd="/", on_data=lambda _: None)
+        told.append("lost")
+
+    with anyio.fail_after(30):
+        async with (
+            anyio.create_task_group() as tasks,
+            ShellBackend(shells, target="sh:", cwd="/") as backend,
+        ):
+            tasks.start_soon(run, backend)
+            while not marked(marker):
+                await anyio.sleep(0.02)
+    assert told == ["lost"]
+    assert not marked(marker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -235,3 +236,31 @@ def test_nothing_gets_outside_and_every_error_is_ours(
 def test_noise_is_no_archive(make: Callable[[int], bytes], tmp_path: Path) -> None:
     with pytest.raises(NotAnArchive):
         extract(make(100_000), tmp_path / "out")
+
+
+@pytest.mark.parametrize("notes", [17, 1000])
+def test_notes_without_an_entry_have_an_end(notes: int, tmp_path: Path) -> None:
+    info = tarfile.TarInfo("note")
+    info.type, info.size = b"x", 512
+    note = info.tobuf() + b"512 comment=".ljust(511, b"x") + b"\n"
+    with pytest.raises(NotAnArchive, match="notes"):
+        extract(note * notes, tmp_path / "out")
+    assert everything(tmp_path) == set()
+
+
+def test_a_note_of_many_records_takes_no_long_time(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("note")
+    content = b"5 a=\n" * 200_000
+    info.type, info.size = b"x", len(content)
+    note = info.tobuf() + content + bytes(-len(content) % 512)
+    started = time.process_time()
+    extract(note + tar(file("f")), tmp_path / "out", step=1 << 20)
+    assert time.process_time() - started < 3.0  # it took 8 s to copy the rest for each
+
+
+def test_a_failure_removes_a_tree_deeper_than_any_recursion(tmp_path: Path) -> None:
+    folders = [folder("d/" * depth) for depth in range(1, 1500)]
+    deepest = "d/" * 1499
+    with pytest.raises(OutsideRoot):
+        extract(tar(*folders, file(deepest + "f"), file("../x")), tmp_path / "out", step=1 << 16)
+    assert os.listdir(tmp_path) == []

@@ -14,6 +14,7 @@ import pytest
 
 from backends.command import CommandBackend
 from backends.local import EngineBackend
+from backends.memory import MemoryBackend
 from backends.remote.channel import ChannelClosed
 from backends.workspace import (
     Baseline,
@@ -49,6 +50,18 @@ NOBODY = 65534
 def place(target: Any, tmp_path: Path) -> str:
     """Return a path on the target where nothing is yet."""
     return str(tmp_path / "far" / "work space")
+
+
+async def test_no_folder_goes_into_itself(target: Any, source: Path) -> None:
+    inside = source / "hollow" / "copy"
+    if isinstance(target, MemoryBackend):  # whose folders are others
+        (await put_folder(target, str(source), str(inside))).close()
+        return
+    (source.parent / "alias").symlink_to(source)
+    for spelled in (inside, source.parent / "alias" / "copy"):
+        with pytest.raises(PathError, match="would be copied"):
+            await put_folder(target, str(source), str(spelled))
+        assert not spelled.exists()
 
 
 async def test_what_goes_in_comes_out(target: Any, source: Path, tmp_path: Path) -> None:
