@@ -46,8 +46,10 @@ HIDDEN = {
 }
 
 _ALL_COMMAND_LINES = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'"
-#: By fixture: the targets whose processes this test can reach from outside.
-_ELSEWHERE = [name for name, target in TARGETS.items() if target.fixture]
+#: By fixture: the targets that a URL alone leads to.
+_ELSEWHERE = [
+    name for name, target in TARGETS.items() if target.fixture not in ("", "sshd_program", None)
+]
 
 
 @dataclass(frozen=True)
