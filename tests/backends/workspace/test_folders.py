@@ -305,6 +305,7 @@ async def test_a_file_that_may_not_be_read_there_is_named_and_nothing_is_left(
         # Pytest's own folders are closed to others.
         folder = open_folder / "programs"
         shutil.copytree(request.getfixturevalue("busybox_folder"), folder, symlinks=True)
+        folder.chmod(0o755)
         argv = [*nobody[:-2], "env", f"PATH={folder}", *nobody[-2:]]
     async with CommandBackend(argv) as backend:
         with pytest.raises(PathDenied, match="far/secret"):
