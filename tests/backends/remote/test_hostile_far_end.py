@@ -470,4 +470,4 @@ async def test_a_flood_leaves_the_event_loop_to_others(
                     await place.exec("yes", cwd="/", on_data=len)
             assert scope.cancelled_caught
             tasks.cancel_scope.cancel()
-    assert turns > 5
+    assert turns >= 2, "a loop that is held takes no turn at all"
