@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from backends.docker import DockerBackend
-from benchmarks.harness import Figure, compare, single
+from benchmarks.harness import Figure, compare, program, single
 from benchmarks.memory import resident_mb
 from benchmarks.place import call_of
 from toolkit import coding_tools
@@ -85,7 +85,9 @@ async def _with_python(container: Any, rounds: int) -> AsyncIterator[Figure]:
         yield await compare(
             "grep a literal in 5,000 files in a container",
             lambda: call("grep", pattern="needle_here", literal=True, path="tree"),
-            _program("docker", "exec", container.id, "rg", "-n", "-F", "needle_here", "/work/tree"),
+            program(
+                "docker", "exec", container.id, "rg", "-n", "-F", "needle_here", f"{FOLDER}/tree"
+            ),
             against="docker exec rg",
             goal=2,
             rounds=rounds,
@@ -93,7 +95,7 @@ async def _with_python(container: Any, rounds: int) -> AsyncIterator[Figure]:
     yield await compare(
         "attach to first result",
         lambda: _attach_and_read(container),
-        _program("docker", "exec", container.id, "true"),
+        program("docker", "exec", container.id, "true"),
         against="docker exec true",
         goal=3,
         rounds=rounds,
@@ -215,16 +217,6 @@ def _in_threads(container: Any) -> Callable[[list[str]], Awaitable[Any]]:
         return done
 
     return exec_run
-
-
-def _program(*argv: str) -> Callable[[], Awaitable[None]]:
-    def run() -> None:
-        subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
-
-    async def in_thread() -> None:
-        await anyio.to_thread.run_sync(run)
-
-    return in_thread
 
 
 async def _at_once(call: Callable[[], Awaitable[Any]]) -> None:

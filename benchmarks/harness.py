@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Figure", "compare", "single"]
+import anyio.to_thread
+
+__all__ = ["Figure", "compare", "program", "single"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,18 @@ class Figure:
     def met(self) -> bool:
         """Tell whether the goal was reached in this run."""
         return self.ratio <= self.goal
+
+
+def program(*argv: str, cwd: Path | None = None) -> Callable[[], Awaitable[None]]:
+    """Return what runs a program to its end in a thread, with its output read and dropped."""
+
+    def run() -> None:
+        subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+
+    async def in_thread() -> None:
+        await anyio.to_thread.run_sync(run)
+
+    return in_thread
 
 
 async def compare(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import AsyncIterator
 
-import anyio.to_thread
-
-from benchmarks.harness import Figure, compare
+from benchmarks.harness import Figure, compare, program
 from benchmarks.place import Place, open_place
 
 FILES = 5000
@@ -23,7 +20,7 @@ async def rows(*, quick: bool) -> AsyncIterator[Figure]:
         yield await compare(
             "find **/*.txt in 5,000 files, sorted",
             lambda: place.call("find", pattern="**/*.txt", limit=FILES),
-            _bare(place, RG, "--files", "--glob", "**/*.txt"),
+            program(RG, "--files", "--glob", "**/*.txt", ".", cwd=place.folder),
             against="rg --files",
             goal=2,
             rounds=rounds,
@@ -37,7 +34,7 @@ async def _grep(place: Place, name: str, rounds: int, *, goal: float) -> Figure:
     return await compare(
         name,
         lambda: place.call("grep", pattern="needle_here", literal=True),
-        _bare(place, RG, "-n", "-F", "needle_here"),
+        program(RG, "-n", "-F", "needle_here", ".", cwd=place.folder),
         against="rg",
         goal=goal,
         rounds=rounds,
@@ -51,13 +48,3 @@ def _fill(place: Place) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         found = "needle_here\n" if number % 100 == 0 else ""
         (folder / f"f{number:04d}.txt").write_text(text + found + text)
-
-
-def _bare(place: Place, *argv: str):
-    def run() -> None:
-        subprocess.run([*argv, "."], cwd=place.folder, stdout=subprocess.PIPE, check=True)
-
-    async def in_thread() -> None:
-        await anyio.to_thread.run_sync(run)
-
-    return in_thread

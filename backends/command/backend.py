@@ -14,7 +14,7 @@ from backends.remote import bootstrap
 from backends.remote.backend import RemoteBackend
 from backends.remote.channel import Channel, ChannelClosed
 from backends.remote.pipe import PipeChannel, open_pipe
-from operations import BackendUnavailable, PathDenied
+from operations import BackendUnavailable
 
 __all__ = ["CommandBackend"]
 
@@ -80,19 +80,11 @@ class CommandBackend(RemoteBackend):
         await super().__aenter__()
         try:
             if self._cwd_is_home and self.facts is not None:
-                home = self.facts.home
-                self.cwd = home if await self._is_usable(home) else "/"
+                self.cwd = await self.usable_home()
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
         return self
-
-    async def _is_usable(self, home: str) -> bool:
-        """Return False for a home folder that is only a name (user nobody's) or another's."""
-        try:
-            return await self.exists(f"{home}/.")
-        except PathDenied:
-            return False
 
     async def _open(self) -> Channel:
         return await self._open_program(bootstrap.shell_argv())

@@ -177,6 +177,7 @@ def _find_image(api: APIClient, text: str, target: str) -> tuple[str, str | None
 
 
 def _limits(sandbox: Sandbox, *, podman: bool) -> dict[str, Any]:
+    access = _access_to_mount(sandbox.user, podman=podman)
     options = [] if sandbox.new_privileges else ["no-new-privileges"]
     if sandbox.seccomp is not None:
         options.append(f"seccomp={sandbox.seccomp}")
@@ -189,7 +190,7 @@ def _limits(sandbox: Sandbox, *, podman: bool) -> dict[str, Any]:
         # Programs are built and run in /tmp; what may be run at all is not decided there.
         "tmpfs": {
             "/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={sandbox.tmp_size}",  # noqa: S108
-            "/run": f"rw,noexec,nosuid,nodev,size=16m,{_access_to_mount(sandbox.user, podman)}",
+            "/run": f"rw,noexec,nosuid,nodev,size=16m,{access}",
         },
         "network_mode": sandbox.network,
         "mem_limit": sandbox.memory,
@@ -207,7 +208,7 @@ def _is_podman(api: APIClient) -> bool:
     return any("podman" in str(component.get("Name")).lower() for component in components)
 
 
-def _access_to_mount(user: str, podman: bool) -> str:  # noqa: FBT001 - one of two ways
+def _access_to_mount(user: str, *, podman: bool) -> str:
     """Return options that let a user write to a tmpfs; runc gives it the mode of what it covers."""
     uid, _, gid = user.partition(":")
     if podman:  # which takes no owner

@@ -34,6 +34,11 @@ def _size(path):
     return len(path) + 5
 
 
+def _bare(path):
+    """Return (path without "/" at its end, whether it had one, as folders' paths have)."""
+    return (path[:-1], True) if path.endswith(b"/") else (path, False)
+
+
 class _Find:
     def __init__(self, tree, query, emit, cancelled):
         self._tree = tree
@@ -73,11 +78,10 @@ class _Find:
                 if self._clock.news():
                     self._emit({"seen": seen, "found": len(self._found)})
 
-    def _note_ignored(self, path, kind):
+    def _note_ignored(self, path):
         if self._found:
             return
-        is_directory = kind == "directory"
-        bare = path[:-1] if is_directory else path
+        bare, is_directory = _bare(path)
         self._ignored += self._glob.match(bare, is_directory)
         is_git = bare == b".git" or bare.endswith(b"/.git")
         if is_directory and not is_git and len(self._ignored_folders) < _MOST_FOLDERS:
@@ -108,7 +112,5 @@ class _Find:
         except OSError:
             return
         for key in keys:
-            path = folder + b"/" + key
-            is_folder = path.endswith(b"/")
-            bare = path[:-1] if is_folder else path
-            yield self._glob.match(bare, is_folder), bare if is_folder else None
+            bare, is_directory = _bare(folder + b"/" + key)
+            yield self._glob.match(bare, is_directory), bare if is_directory else None

@@ -113,7 +113,7 @@ class _Grep:
     def _note_rules(self, content):
         self._is_plain = self._is_plain and content is not None and is_plain(content)
 
-    def _note_left_out(self, path, kind):
+    def _note_left_out(self, path):
         # In a repository within the tree ripgrep forgets the rules from outside of it.
         if path.endswith((b"/.git", b"/.git/", _UNASKED_RULES)):
             self._is_plain = False

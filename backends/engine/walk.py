@@ -75,7 +75,8 @@ def runs(tree, unreadable, may_hold=None, on_ignored=None, on_rules=None):
         unreadable: Unreadable that gets what cannot be read.
         may_hold: Function of a folder's path (without "/" at its end); the folder is entered when
             it returns true. None to enter all.
-        on_ignored: Called with (path, kind) of what is left out, but not of what that holds.
+        on_ignored: Called with the path of what is left out (a folder's ends with "/"), but not
+            with what that holds.
         on_rules: Called with the content of each .gitignore below the root; with None for one that
             is no plain file and therefore says nothing.
 
@@ -152,8 +153,7 @@ class _Folder:
                 self.rules is not None and self.rules.ignored(path, key, False)
             )
         if left_out and on_ignored is not None:
-            kind = "directory" if key[-1] == _SLASH else self.kinds.get(key, "file")
-            on_ignored(path, kind)
+            on_ignored(path)
         return left_out
 
 

@@ -138,7 +138,7 @@ class Faults:
     Every method returns the rule that it made. A rule counts what it saw and did, can be removed,
     and can be the head of a `with` block that ends it::
 
-        backend.faults.fail("read_file", PathDenied("/work/a.txt"), path="a.txt")
+        backend.faults.fail("read_file", PathDenied("/workspace/a.txt"), path="a.txt")
         with backend.faults.drop("replace_file", when="after") as rule:
             ...
         assert rule.hits == 1

@@ -31,6 +31,7 @@ from operations import (
     LineWindow,
     OperationUnsupported,
     OutputSnapshot,
+    PathDenied,
     Progress,
     SearchTimeout,
     StopSignal,
@@ -156,6 +157,18 @@ class RemoteBackend:
             reason = "the engine's own channel is the only way to this target"
             raise OperationUnsupported("a program beside the engine", reason)
         return await self._open_lane(argv)
+
+    async def usable_home(self) -> str:
+        """Return the user's home folder, or "/" where that is only a name or another's.
+
+        Raises:
+            OperationError: It cannot be asked.
+        """
+        home = "/" if self.facts is None else self.facts.home
+        try:
+            return home if await self.exists(f"{home}/.") else "/"
+        except PathDenied:
+            return "/"
 
     # Files
 

@@ -189,8 +189,7 @@ class SshBackend(RemoteBackend):
             return
         home, folder = self.facts.home, self._folder
         if folder is None:
-            # A home folder that is only a name (user nobody's) is none to work in.
-            self.cwd = home if await self.exists(home) else "/"
+            self.cwd = await self.usable_home()
         elif folder == "~" or folder.startswith("~/"):
             self.cwd = home.rstrip("/") + folder[1:]
 

@@ -168,3 +168,13 @@ def _children(text: str, parent: int | None = None) -> list[int]:
         if text in line and stat[0] not in "ZX" and parent in (None, int(stat[1])):
             found.append(int(name))
     return found
+
+
+async def test_a_home_folder_that_may_not_be_entered_is_none_to_work_in(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv")
+    closed = tmp_path / "home"
+    closed.mkdir(mode=0o700)
+    ids = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+    async with CommandBackend(["setpriv", *ids, "env", f"HOME={closed}"]) as backend:
+        assert backend.cwd == "/"
