@@ -133,7 +133,6 @@ class _Supervisor:
 
     def _spawn(self, job, fds):
         """Start a program; the folder is changed here, so that its fault is told from others."""
-        self._end_worker()  # or it would count as left by the program
         environment = dict(self._environment)
         environment.update(job["env"])
         try:
