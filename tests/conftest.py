@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -21,13 +23,32 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("remotehands")
 
-pytest_plugins = ["tests.compose", "tests.programs", "tests.sshd"]
+pytest_plugins = ["tests.compose", "tests.programs", "tests.sshd", "tests.servers"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Run each async test under both event loops."""
     return str(request.param)
+
+
+class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives each process whole files, so that heavy fixtures are built once.
+
+    A file of the conformance suite is one for each target and event loop: on all of them together
+    it would outlast everything else.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        target = re.search(r"\[([a-z-]+)-(asyncio|trio)\b", test)
+        return f"{file} {target[0]}" if target and "conformance" in file else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles:
+    """Hand tests out as above."""
+    return WholeFiles(config, log)
 
 
 #: Parts of the reasons for a skip that a complete machine gives none of.

@@ -42,9 +42,9 @@ class CommandBackend(RemoteBackend):
         env: Variables for every command, on top of the target's own.
         inherit_env: Give the program all of our environment, not only what a shell and the usual
             programs need (see `backends.command.environment`).
-        lease_s: See `RemoteBackend`.
         connect_timeout_s: Seconds until a shell, and then the engine, counts as not coming.
-        settings: See `RemoteBackend`.
+        root: See `RemoteBackend`; what `cwd` is by itself.
+        options: `unconfined_commands`, `lease_s`, `settings`: see `RemoteBackend`.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class CommandBackend(RemoteBackend):
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         inherit_env: bool = False,
-        lease_s: float | None = 30.0,
         connect_timeout_s: float = 30.0,
-        settings: Mapping[str, Any] | None = None,
+        root: str | None = None,
+        **options: Any,
     ) -> None:
         if not argv:
             raise ValueError("the program is missing, as in ['sudo', '-n', '-u', 'other']")
@@ -67,14 +67,14 @@ class CommandBackend(RemoteBackend):
         super().__init__(
             self._open,
             target=self._target,
-            cwd=cwd or "/",
+            cwd=cwd or root or "/",
             env=env,
-            lease_s=lease_s,
+            root=root,
             connect_timeout_s=connect_timeout_s,
-            settings=settings,
             open_lane=self._open_program,
+            **options,
         )
-        self._cwd_is_home = cwd is None
+        self._cwd_is_home = cwd is None and root is None
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -87,18 +87,18 @@ class CommandBackend(RemoteBackend):
         return self
 
     async def _open(self) -> Channel:
-        return await self._open_program(bootstrap.shell_argv())
+        return await self._open_program(bootstrap.shell_argv(), "the engine")
 
-    async def _open_program(self, argv: Sequence[str]) -> Channel:
+    async def _open_program(self, argv: Sequence[str], name: str = "the program") -> Channel:
         env = program_environment(os.environ, inherit=self._inherit_env)
         try:
-            channel = await open_pipe([*self._argv, "/bin/sh"], env=env)
+            channel = await open_pipe([*self._argv, "/bin/sh"], env=env, program=name)
         except OSError as error:
             reason = f"{self._argv[0]} cannot be started: {error.strerror or error}"
             raise BackendUnavailable(self._target, reason) from error
         try:
             with anyio.fail_after(self._timeout_s):
-                await self._hand_over(channel, argv)
+                await self._hand_over(channel, argv, name)
         except BaseException as error:
             with anyio.move_on_after(_CLOSE_S, shield=True):
                 await channel.close()
@@ -108,7 +108,7 @@ class CommandBackend(RemoteBackend):
             raise
         return channel
 
-    async def _hand_over(self, channel: PipeChannel, argv: Sequence[str]) -> None:
+    async def _hand_over(self, channel: PipeChannel, argv: Sequence[str], name: str) -> None:
         """Have the shell become another program; wait until it reads no more itself.
 
         A shell reads its script in blocks: what came too early would be lost in it.
@@ -127,5 +127,5 @@ class CommandBackend(RemoteBackend):
         except ChannelClosed:
             pass  # how the program ended says more
         # Before the mark there is no engine yet: what ended is the program.
-        ended = (await channel.exit_report()).replace("the engine", self._argv[0], 1)
+        ended = (await channel.exit_report()).replace(name, self._argv[0], 1)
         raise BackendUnavailable(self._target, f"it gave no shell: {ended}")

@@ -6,6 +6,7 @@ import time
 from collections import deque
 
 from backends.engine import outputs, packets
+from backends.engine.beneath import NO_COMMANDS
 from backends.engine.faults import Fault
 from backends.engine.jobs import Job, Link
 from backends.engine.kept import KeptOutput
@@ -50,6 +51,8 @@ class Commands:
         keep_output: Leave kept output for 24 hours instead of removing it on `close`.
         kept_cap: Most bytes of one command's kept output.
         ripgrep: Search with `rg` where it is found; False always searches by the engine itself.
+        root: Bytes path of the folder that file operations are confined to, or None.
+        unconfined_commands: Run commands in spite of a root, which does not hold them.
         on_lost: Called when the spawner has died and everything was killed and answered.
     """
 
@@ -63,6 +66,8 @@ class Commands:
         keep_output=False,
         kept_cap=1 << 30,
         ripgrep=True,
+        root=None,
+        unconfined_commands=False,
         on_lost=None,
     ):
         self.loop = loop
@@ -73,7 +78,12 @@ class Commands:
         self._grace_s = grace_s
         self._kept = KeptOutput(keep_output, None if keep_output else self._tell_folder)
         self._kept_cap = kept_cap
-        self._ripgrep = ripgrep
+        self._search_options = {
+            "rg": ripgrep,
+            "root": root,
+            "with_kept": unconfined_commands,
+        }
+        self._refused = root is not None and not unconfined_commands
         self._on_lost = on_lost
         self._place = Place()
         self._jobs = []
@@ -110,6 +120,8 @@ class Commands:
         """
         args = request.args
         _check(args)
+        if self._refused:
+            raise Fault("unsupported", "bash", NO_COMMANDS)
         if self._shell is None and not args.get("argv"):
             raise Fault("unsupported", request.op, "the target has no shell")
         mark = os.urandom(8).hex().encode("ascii")
@@ -131,7 +143,7 @@ class Commands:
             "id": os.urandom(8).hex().encode("ascii"),
             "module": _SEARCH,
             "function": "worker_main",
-            "arguments": [kind, dict(request.args, rg=self._ripgrep)],
+            "arguments": [kind, dict(request.args, **self._search_options)],
         }
         timeout_s = request.args.get("timeout_s")
         if timeout_s is not None:

@@ -65,13 +65,13 @@ class _Grep:
         self._binary = 0
         #: True while ripgrep would leave out the same files as we do.
         self._is_plain = True
+        self._engine = "python"
 
     def run(self, program):
-        engine = "python"
         if program is None:
             self._look_at(self._files())
-        elif self._run_ripgrep(program):
-            engine = "rg"
+        else:
+            self._run_ripgrep(program)
         more = self._is_full()
         del self._found[self._limit :]
         self._tell_matches()
@@ -83,7 +83,7 @@ class _Grep:
             "binary_skipped": self._binary,
             "unreadable": self._unreadable.paths,
             "unreadable_total": self._unreadable.total,
-            "engine": engine,
+            "engine": self._engine,
         }
 
     def _files(self):
@@ -182,13 +182,14 @@ class _Grep:
     # With ripgrep ---------------------------------------------------------------------------
 
     def _run_ripgrep(self, program):
-        """Search by ripgrep; return True if it did what it was asked to."""
+        """Search by ripgrep, and by our own means where that is quicker or it does not work."""
         ripgrep = rg.Ripgrep(program, self._tree.path, self._wanted, self._limit + 1, self._scan)
         files = self._files()
         if self._file is None and self._glob is None and not self._tree.above():
             files = self._search_tree(ripgrep, files)
         self._search_batches(ripgrep, files)
-        return ripgrep.works
+        if not ripgrep.works:
+            self._engine = "python"
 
     def _search_tree(self, ripgrep, files):
         """Let ripgrep walk while we do; return the files that are still to be looked at.
@@ -211,7 +212,8 @@ class _Grep:
                     left.append(path)
                 if not self._is_plain:
                     return itertools.chain(left, files)
-            if self._take_from(ripgrep, process, left, after):
+            # A small tree is through before ripgrep has begun.
+            if not left or self._take_from(ripgrep, process, left, after):
                 return ()
             return left
         finally:
@@ -250,6 +252,7 @@ class _Grep:
         files, binary, status = ripgrep.collect(process, self._room(), after)
         if status is None:
             return False
+        self._engine = "rg"
         unread = self._note_unreadable(paths) if status == "partly" else 0
         self._count(len(paths) - unread, binary)
         for path, lines in files:

@@ -3,12 +3,14 @@
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
 
 #: Seconds after which a session's files may be swept, once nobody holds the session.
 KEPT_S = 24 * 3600
 _ATTEMPTS = 3
+_KEPT = re.compile(rb"/remotehands-[0-9]+(-[0-9a-f]{16})?/[0-9a-f]{16}/output-[0-9]+\.log\Z")
 #: Of a memory limit, what files in memory may take: what is over the limit gets processes killed.
 _SHARE_OF_MEMORY = 4
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -89,6 +91,27 @@ class KeptOutput:
                 self._on_folder(self._path)
             return
         raise failure
+
+
+def open_kept(path, flags):
+    """Open a kept output of this user by its path; None when it is not one.
+
+    Raises:
+        OSError: It is one, and cannot be opened.
+    """
+    if flags & (os.O_WRONLY | os.O_RDWR) or not _KEPT.search(path):
+        return None
+    base, session, name = path.rsplit(b"/", 2)
+    if not _is_private(base):
+        return None
+    folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            return None  # swapped since
+        # A session's folder and its files are this user's alone: nobody puts links into them.
+        return os.open(session + b"/" + name, flags | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def remove(folder):

@@ -40,7 +40,7 @@ def list_directory(place, path, limit):
         try:
             names = list(scan(directory))
             first = heapq.nsmallest(limit, names, key=lambda item: name_order(item[0]))
-            entries = [_entry(directory, name, kind) for name, kind in first]
+            entries = [_entry(place, directory, path, name, kind) for name, kind in first]
         finally:
             os.close(directory)
     return {"total": len(names), "entries": entries}
@@ -95,7 +95,7 @@ def _kind_of_name(directory, name):
     return "other"
 
 
-def _entry(directory, name, kind):
+def _entry(place, directory, folder, name, kind):
     if kind != "symlink":
         return [name, kind, None, False]
     try:
@@ -103,7 +103,7 @@ def _entry(directory, name, kind):
     except OSError:
         return [name, kind, None, False]
     try:
-        os.stat(name, dir_fd=directory)
+        place.stat_beside(directory, folder, name)
         broken = False
     except OSError as error:
         broken = error.errno in _NOTHING_THERE

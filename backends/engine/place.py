@@ -1,7 +1,7 @@
 """How a path becomes a descriptor: the one module that knows where "/" and "~" are.
 
 Every file function takes a Place and a bytes path, absolute or beginning with "~/". Nothing else
-in the engine opens a path by name, so that confinement is a matter of this module alone.
+in the engine opens a path by name, so that confinement (see beneath.py) is a matter of the Place.
 """
 
 import errno
@@ -20,17 +20,15 @@ MAX_PATH_BYTES = 4095
 
 
 class Place:
-    """A tree of files.
+    """The files of a machine.
 
     Args:
-        root: Absolute bytes path of the folder that "/" stands for. It says where paths begin;
-            it is not a fence: ".." and absolute symlinks lead out of it.
-        home: Absolute bytes path that "~" stands for, in terms of `root`; None for that of the
-            user who runs the engine.
+        root: Absolute bytes path of the folder that paths are opened from.
+        home: Absolute bytes path that "~" stands for; None for that of the user who runs the
+            engine.
     """
 
     def __init__(self, root=b"/", home=None):
-        self.root = root
         self._home = home
         self._fd = os.open(root, O_PATH | os.O_DIRECTORY)
 
@@ -82,9 +80,15 @@ class Place:
         """Return the status of `path` itself."""
         return os.stat(self._relative(path), dir_fd=self._fd, follow_symlinks=False)
 
-    def readlink(self, path):
-        """Return the text of the symlink at `path`."""
-        return os.readlink(self._relative(path), dir_fd=self._fd)
+    def stat_beside(self, directory, folder, name):
+        """Return the status of `name` in a folder that is open, through symlinks.
+
+        Args:
+            directory: The folder's descriptor.
+            folder: Its path.
+            name: One name in it.
+        """
+        return os.stat(name, dir_fd=directory)
 
     def mkdir(self, path):
         """Make one folder, 0777 less the umask."""
@@ -113,7 +117,7 @@ class Place:
         folder, name = self.parent(path)
         for _ in range(MAX_LINKS):
             try:
-                text = _read_link(folder, name) if name else None
+                text = read_link(folder, name) if name else None
                 if text is None:
                     return folder, name
                 above = folder
@@ -124,6 +128,16 @@ class Place:
                 raise
         os.close(folder)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def open_below(self, directory, path, flags):
+        """Open what an open folder holds; only the last part of `path` can't be a symlink.
+
+        Args:
+            directory: The folder's descriptor.
+            path: Relative bytes path below it, without ".."; at most 4,000 bytes.
+            flags: As `open` takes, O_NOFOLLOW among them.
+        """
+        return os.open(path, flags, dir_fd=directory)
 
     def _beside(self, folder, text):
         """Return (descriptor, name) of what a link in `folder` with this text points to."""
@@ -150,7 +164,7 @@ def _user_home():
     return home if home.startswith(b"/") else b"/"
 
 
-def _read_link(folder, name):
+def read_link(folder, name):
     """Return the text of the symlink `name` in `folder`, or None if it is not one (or missing)."""
     if not _HAS_O_PATH:
         try:

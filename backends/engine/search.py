@@ -10,10 +10,10 @@ import stat
 import traceback
 
 from backends.engine import frames, rg
+from backends.engine.beneath import open_place
 from backends.engine.faults import Fault
 from backends.engine.finding import find
 from backends.engine.grepping import grep
-from backends.engine.place import Place
 from backends.engine.reading import open_regular
 from backends.engine.suggest import fault_about, faults_about
 from backends.engine.walk import OsTree
@@ -26,7 +26,8 @@ def worker_main(kind, args, out_fd):
 
     Args:
         kind: "grep" or "find".
-        args: The query, its path under "path"; for grep, "rg" may be False to do without ripgrep.
+        args: The query, its path under "path"; "root" and "with_kept" as `open_place` takes them,
+            if at all; for grep, "rg" may be False to do without ripgrep.
         out_fd: Gets frames with request id 0: PARTs, then one RESULT or FAULT.
     """
 
@@ -63,7 +64,7 @@ def _as_text(args):
 
 
 def _search_path(kind, args, emit):
-    place = Place(home=args.get("home"))
+    place = open_place(args.get("root"), args.get("with_kept", False))
     try:
         return _search_in(place, kind, args, emit)
     finally:
@@ -84,7 +85,9 @@ def _search_in(place, kind, args, emit):
     try:
         if kind == "find":
             return find(tree, args, emit)
-        program = rg.find_program() if args.get("rg", True) else None
+        # ripgrep opens files by their paths, which may lead elsewhere by then.
+        uses_rg = args.get("rg", True) and args.get("root") is None
+        program = rg.find_program() if uses_rg else None
         return grep(tree, args, emit, None, file, program)
     except OSError as error:
         raise fault_about(place, path, error)

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import sys
 
 from backends.engine import facts, frames, shell, spawner
+from backends.engine.beneath import open_place
 from backends.engine.commands import Commands
 from backends.engine.loop import Loop
-from backends.engine.place import Place
 from backends.engine.service import Service
 from backends.engine.session import FarSession
 from backends.engine.wire import Wire
@@ -23,6 +24,14 @@ def main(settings):
     Args:
         settings: Map of "lease_s" (seconds, or None for no lease) and of what Commands takes.
     """
+    try:
+        place = open_place(settings.get("root"), settings.get("unconfined_commands", False))
+    except OSError as error:
+        # The near end shows the last line that it gets before any frame.
+        sys.stderr.write(
+            "the root folder %s: %s\n" % (os.fsdecode(settings["root"]), error.strerror)
+        )
+        sys.exit(1)
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     rename_process()
@@ -30,7 +39,7 @@ def main(settings):
     started = spawner.start()
     _allow_descriptors()
     in_fd, out_fd = _take_channel()
-    Engine(settings, started, in_fd, out_fd).run()
+    Engine(settings, place, started, in_fd, out_fd).run()
     # Not sys.exit: a worker thread that hangs in a dead network mount must not hold up the end.
     os._exit(0)
 
@@ -70,17 +79,18 @@ class Engine:
 
     Args:
         settings: See `main`.
+        place: The Place of file operations.
         started: The spawner's handle.
         in_fd: Where frames come from.
         out_fd: Where frames go to.
     """
 
-    def __init__(self, settings, started, in_fd, out_fd):
+    def __init__(self, settings, place, started, in_fd, out_fd):
         settings = dict(settings)
         self._lease_s = settings.pop("lease_s", None)
         self._loop = Loop()
         self._session = FarSession()
-        self._place = Place()
+        self._place = place
         self._wire = Wire(self._loop, self._session, in_fd, out_fd)
         self._commands = Commands(
             self._loop, started, on_lost=lambda: self._end("the spawner has died"), **settings

@@ -80,7 +80,8 @@ def not_found(place, path):
                 break  # it may not be read, so nothing can be said about what it holds
             continue
         try:
-            return Fault("not_found", path, folder or b"/", _closest_in(directory, missing))
+            names = _closest_in(place, directory, folder, missing)
+            return Fault("not_found", path, folder or b"/", names)
         except OSError:
             break
         finally:
@@ -97,7 +98,8 @@ def is_directory(place, path):
     try:
         names = names_in(directory)
         shown = sorted(names, key=name_order)[:MAX_HELD]
-        return Fault("is_directory", path, [_marked(directory, n) for n in shown], len(names))
+        marked = [_marked(place, directory, path, name) for name in shown]
+        return Fault("is_directory", path, marked, len(names))
     except OSError:
         return Fault("is_directory", path, [], None)
     finally:
@@ -145,7 +147,7 @@ def closest(name, names, limit=MAX_CLOSEST):
     return [candidate for _, _, candidate in best[:limit]]
 
 
-def _closest_in(directory, missing):
+def _closest_in(place, directory, folder, missing):
     names = names_in(directory)[:_MAX_SCANNED]
     broken = []
     if missing in names:
@@ -153,14 +155,14 @@ def _closest_in(directory, missing):
         with suppress(OSError):  # it may have appeared since
             broken = [missing + b"@ -> " + os.readlink(missing, dir_fd=directory)]
     found = closest(missing, names, MAX_CLOSEST - len(broken))
-    return broken + [_marked(directory, name) for name in found]
+    return broken + [_marked(place, directory, folder, name) for name in found]
 
 
-def _marked(directory, name):
+def _marked(place, directory, folder, name):
     """Return the name, with "/" after it if it is a folder."""
     try:
-        status = os.stat(name, dir_fd=directory)
-    except OSError:
+        status = place.stat_beside(directory, folder, name)
+    except (OSError, Fault):
         return name
     return name + b"/" if stat.S_ISDIR(status.st_mode) else name
 
@@ -173,8 +175,9 @@ def _file_part(place, path):
         try:
             if not stat.S_ISDIR(place.stat(part).st_mode):
                 return "%s is a file, not a folder" % part.decode("utf-8", "backslashreplace")
-        except (OSError, Fault):
-            break
+        except (OSError, Fault) as error:
+            if getattr(error, "errno", None) != errno.EXDEV:  # above a root folder
+                break
         at = path.find(b"/", at + 1)
     return ""
 

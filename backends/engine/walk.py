@@ -18,6 +18,7 @@ import os
 
 from backends.engine import ignore, listing
 from backends.engine.faults import Fault
+from backends.engine.place import O_PATH
 from backends.engine.suggest import faults_about
 
 MAX_UNREADABLE = 20
@@ -230,9 +231,13 @@ class OsTree:
     def size(self, path):
         """Return the size of a file in bytes, or None when it cannot be told."""
         try:
-            return os.stat(path, dir_fd=self._root, follow_symlinks=False).st_size
+            fd = self._open(path, O_PATH | os.O_NOFOLLOW)
         except OSError:
             return None
+        try:
+            return os.fstat(fd).st_size
+        finally:
+            os.close(fd)
 
     def above(self):
         """See the module."""
@@ -273,12 +278,12 @@ class OsTree:
         try:
             while len(path) > _MAX_PATH:
                 cut = path.rindex(b"/", 0, _MAX_PATH)
-                below = os.open(path[:cut], os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+                below = self._place.open_below(folder, path[:cut], _READ_FLAGS | os.O_DIRECTORY)
                 folder, old = below, folder
                 if old != self._root:
                     os.close(old)
                 path = path[cut + 1 :]
-            return os.open(path, flags, dir_fd=folder)
+            return self._place.open_below(folder, path, flags)
         finally:
             if folder != self._root:
                 os.close(folder)

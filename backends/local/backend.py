@@ -15,6 +15,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from backends.engine import facts, listing, reading, shell, writing
+from backends.engine.beneath import open_place
 from backends.engine.faults import Fault
 from backends.engine.place import Place
 from backends.local.engine_target import absolute, engine_opener
@@ -69,6 +70,8 @@ class LocalBackend:
         inherit_env: Pass all of our environment on, not only what a shell needs (PATH, HOME,
             USER, LOGNAME, SHELL, LANG, LC_*, TZ, TMPDIR, VIRTUAL_ENV).
         login_env: Start from the environment of a login shell.
+        root: See `RemoteBackend`; relative to the current folder, and what `cwd` is by itself.
+        unconfined_commands: See `RemoteBackend`.
         settings: Options of the engine's commands; see `backends.engine.commands.Commands`.
     """
 
@@ -79,13 +82,16 @@ class LocalBackend:
         env: Mapping[str, str] | None = None,
         inherit_env: bool = False,
         login_env: bool = False,
+        root: str | None = None,
+        unconfined_commands: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.cwd = absolute(cwd)
+        root = None if root is None else absolute(root)
+        self.cwd = absolute(cwd or root)
         self._env = dict(env or {})
         self._inherit_env = inherit_env
         self._limiter = anyio.CapacityLimiter(_THREADS)
-        self._machine = _Machine()
+        self._machine = _Machine(root, with_kept=unconfined_commands)
         self._facts: TargetFacts | None = None
         self._engine = RemoteBackend(
             engine_opener(inherit_env=inherit_env, login_env=login_env),
@@ -96,6 +102,8 @@ class LocalBackend:
             # need not cost its caller the commands that run meanwhile.
             lease_s=None,
             connect_on_enter=False,
+            root=root,
+            unconfined_commands=unconfined_commands,
             settings=settings,
         )
 
@@ -366,15 +374,26 @@ class LocalBackend:
 class _Machine:
     """What threads share: the place that paths are opened in, and what is known of the machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str | None, *, with_kept: bool) -> None:
         self._lock = threading.Lock()
+        self._root = root
+        self._with_kept = with_kept
         self._place: Place | None = None
 
     def place(self) -> Place:
-        """Return the place, opening it the first time."""
+        """Return the place, opening it the first time.
+
+        Raises:
+            BackendUnavailable: Its root folder cannot be opened.
+        """
         with self._lock:
             if self._place is None:
-                self._place = Place()
+                try:
+                    root = None if self._root is None else os.fsencode(self._root)
+                    self._place = open_place(root, self._with_kept)
+                except OSError as error:
+                    reason = f"the root folder {self._root}: {error.strerror}"
+                    raise BackendUnavailable(_TARGET, reason) from error
                 weakref.finalize(self, self._place.close)
             return self._place
 

@@ -29,8 +29,8 @@ class EngineBackend(RemoteBackend):
         env: Variables for every command, on top of those that pass.
         inherit_env: Pass all of our environment on, not only what a shell needs.
         login_env: Start from the environment of a login shell.
-        lease_s: See `RemoteBackend`.
-        settings: See `RemoteBackend`.
+        root: See `RemoteBackend`; relative to the current folder, and what `cwd` is by itself.
+        options: `unconfined_commands`, `lease_s`, `settings`: see `RemoteBackend`.
     """
 
     def __init__(
@@ -40,16 +40,17 @@ class EngineBackend(RemoteBackend):
         env: Mapping[str, str] | None = None,
         inherit_env: bool = False,
         login_env: bool = False,
-        lease_s: float | None = 30.0,
-        settings: Mapping[str, Any] | None = None,
+        root: str | None = None,
+        **options: Any,
     ) -> None:
+        root = None if root is None else absolute(root)
         super().__init__(
             engine_opener(inherit_env=inherit_env, login_env=login_env),
             target="engine:",
-            cwd=absolute(cwd),
+            cwd=absolute(cwd or root),
             env=env,
-            lease_s=lease_s,
-            settings=settings,
+            root=root,
+            **options,
         )
 
 

@@ -16,6 +16,7 @@ from backends.memory.file_operations import FileOperations
 from backends.memory.nodes import SUPERUSER, User
 from backends.memory.search_operations import SearchOperations
 from backends.memory.seed import Directory, SeedFiles, copy_directory, plant, plant_all
+from backends.remote.arguments import check_within
 from operations import TargetFacts
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Scripts = Mapping[Matcher, Handler] | Iterable[tuple[Matcher, Handler]]
 class MemoryOptions(TypedDict, total=False):
     """The options of `MemoryBackend`, for `from_directory`."""
 
-    cwd: str
+    cwd: str | None
     home: str
     uid: int
     gid: int | None
@@ -38,6 +39,8 @@ class MemoryOptions(TypedDict, total=False):
     clock: Clock | None
     commands: Scripts
     kept_output_limit: int
+    root: str | None
+    unconfined_commands: bool
 
 
 class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
@@ -67,8 +70,8 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         files: What is there at first, by path: text (stored as UTF-8) or bytes for a file, None
             or a name that ends with "/" for a folder, or `File`, `Directory`, `Symlink`,
             `Special`. Relative paths are under `cwd`, `~/x` under `home`; folders above are made.
-        cwd: Absolute path of the folder that tools work in. It, `home` and /tmp are there from
-            the start.
+        cwd: Absolute path of the folder that tools work in; None for `root`, else /work. It,
+            `home`, `root` and /tmp are there from the start.
         home: Absolute path that `~` stands for.
         uid: Whom operations and commands act as, and whom everything belongs to that is not said
             to be another's. Permission bits are enforced as on Linux, except for user 0.
@@ -78,6 +81,8 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         clock: What times go by; None for the event loop's time. See `ManualClock`.
         commands: Scripts to begin with: pairs (or a mapping) of what `on_command` takes.
         kept_output_limit: Most bytes of a command's output that are kept in a file.
+        root: See `RemoteBackend`; it is made as a folder. A test's own hands are not confined.
+        unconfined_commands: See `RemoteBackend`.
 
     Attributes:
         cwd: The folder that tools work in.
@@ -95,7 +100,7 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         self,
         files: SeedFiles | None = None,
         *,
-        cwd: str = "/work",
+        cwd: str | None = None,
         home: str = "/home/user",
         uid: int = 1000,
         gid: int | None = None,
@@ -104,18 +109,26 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         clock: Clock | None = None,
         commands: Scripts = (),
         kept_output_limit: int = 64 << 20,
+        root: str | None = None,
+        unconfined_commands: bool = False,
     ) -> None:
+        cwd = _absolute("cwd", cwd or root or "/work")
+        if root is not None:
+            root = _absolute("root", root)
+            check_within(root, cwd)
         super().__init__(
-            cwd=_absolute("cwd", cwd),
+            cwd=cwd,
             home=_absolute("home", home),
             user=User(uid=uid, gid=uid if gid is None else gid, umask=umask),
             clock=clock or LoopClock(),
             env=env or {},
             kept_output_limit=kept_output_limit,
+            root=root,
+            unconfined_commands=unconfined_commands,
         )
         self.skipped: tuple[str, ...] = ()
         self._machine_id = f"memory-{uuid.uuid4().hex}"
-        for folder in (self.cwd, self._home):
+        for folder in filter(None, (self.cwd, self._home, root)):
             self._tree.make_folders(to_bytes(folder), self._user, by=SUPERUSER)
         plant(self._tree, b"/tmp", Directory(mode=0o1777, uid=0, gid=0), self._user)
         self._plant(files)

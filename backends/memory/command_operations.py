@@ -8,6 +8,8 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, overload
 
+from backends.engine.beneath import NO_COMMANDS
+from backends.engine.faults import Fault
 from backends.engine.shell import QUIET
 from backends.memory.access import TreeAccess, to_bytes, to_text
 from backends.memory.core import Core
@@ -47,6 +49,8 @@ class CommandOperations(Core):
         clock: As for `Core`.
         env: Variables for every command, on top of HOME, PATH and the like.
         kept_output_limit: Most bytes of a command's output that are kept in a file.
+        root: Absolute path of the folder that file operations are confined to, or None.
+        unconfined_commands: Run commands in spite of a root.
     """
 
     def __init__(
@@ -58,11 +62,16 @@ class CommandOperations(Core):
         clock: Clock,
         env: Mapping[str, str],
         kept_output_limit: int,
+        root: str | None,
+        unconfined_commands: bool,
     ) -> None:
-        super().__init__(cwd=cwd, home=home, user=user, clock=clock)
+        self._kept_folder = f"/tmp/remotehands-{user.uid}"  # noqa: S108 - of the tree in memory
+        readable = [root, *([self._kept_folder] if unconfined_commands else [])] if root else []
+        roots = tuple(to_bytes(folder) for folder in readable)
+        super().__init__(cwd=cwd, home=home, user=user, clock=clock, roots=roots)
+        self._refuses_commands = root is not None and not unconfined_commands
         self._shell = Shell(clock, {**_usual_environment(home), **env})
         self._kept_limit = kept_output_limit
-        self._kept_folder = f"/tmp/remotehands-{user.uid}"  # noqa: S108 - of the tree in memory
         self._kept_numbers = itertools.count(1)
         self._kept: list[str] = []
 
@@ -205,7 +214,13 @@ class CommandOperations(Core):
         return result
 
     def _enter(self, cwd: bytes) -> TreeAccess:
-        """Return the tree as seen from the working folder, which has to be there."""
+        """Return the tree as seen from the working folder, which has to be there.
+
+        Raises:
+            Fault: It is not, or no command may run here.
+        """
+        if self._refuses_commands:
+            raise Fault("unsupported", "bash", NO_COMMANDS)
         self._files.open_folder(cwd, wanted=EXECUTE)
         path = posixpath.normpath(to_text(self._files.expand(cwd)))
         return TreeAccess(self._tree, cwd=path, home=self._home, user=self._user)

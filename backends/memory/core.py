@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio.lowlevel
@@ -37,11 +38,15 @@ class Core(TreeAccess):
         home: Absolute path that `~` stands for.
         user: Whom operations act as.
         clock: What times go by.
+        roots: What file operations are confined to; see `User.roots`.
     """
 
-    def __init__(self, *, cwd: str, home: str, user: User, clock: Clock) -> None:
+    def __init__(
+        self, *, cwd: str, home: str, user: User, clock: Clock, roots: tuple[bytes, ...]
+    ) -> None:
         super().__init__(Tree(clock.wall_ns, user), cwd=cwd, home=home, user=user)
-        self._files = Files(self._tree, user, to_bytes(home))
+        self._confined = replace(user, roots=roots)
+        self._files = Files(self._tree, self._confined, to_bytes(home))
         self.clock = clock
         self.calls: list[Call] = []
         self.faults = Faults(clock, self._normal, TARGET)

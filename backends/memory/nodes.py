@@ -96,11 +96,14 @@ class User:
         uid: User number.
         gid: The one group that the user is in.
         umask: Permission bits that what this user makes does not get.
+        roots: Absolute paths, without links, of the folders that this user is confined to, the
+            one to tell about first; none for no confinement.
     """
 
     uid: int
     gid: int
     umask: int = 0o022
+    roots: tuple[bytes, ...] = ()
 
     def may(self, node: Node, wanted: Literal[1, 2, 4]) -> bool:
         """Return True if this user may do what the bit of `wanted` stands for."""

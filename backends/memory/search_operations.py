@@ -97,7 +97,7 @@ class SearchOperations(Core):
 
     def _view(self, path: bytes) -> View:
         self._files.open_folder(path)
-        return View(self._tree.frozen(), self._files.locate(path).path, self._user)
+        return View(self._tree.frozen(), self._files.locate(path).path, self._confined)
 
     async def _search(
         self,

@@ -99,10 +99,8 @@ class Suggestions:
         """Say which part of `path` is a file, or "" when that is the whole of it."""
         at = path.find(b"/", 1)
         while at != -1:
-            node = self._stat(path[:at])
-            if node is None:
-                break
-            if not node.is_folder:
+            node = self._stat(path[:at])  # None also above a root folder
+            if node is not None and not node.is_folder:
                 return f"{path[:at].decode('utf-8', 'backslashreplace')} is a file, not a folder"
             at = path.find(b"/", at + 1)
         return ""

@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from backends.engine.beneath import outside_text
 from backends.memory.nodes import EXECUTE, SUPERUSER, WRITE, Node, User
 
 if TYPE_CHECKING:
@@ -77,12 +78,12 @@ class Tree:
 
         Raises:
             OSError: ENOENT (a folder on the way is missing), ENOTDIR, EACCES, ELOOP,
-                ENAMETOOLONG.
+                ENAMETOOLONG; EXDEV where it leads out of what the user is confined to.
         """
         if len(path) > _MAX_PATH:
             fail(errno.ENAMETOOLONG)
-        todo = _parts(path)
-        trail: list[tuple[bytes, Node]] = [(b"", self.root)]
+        trail, todo = self._begin(path, user)
+        top = len(trail)
         links = 0
         while todo:
             folder, name = trail[-1][1], todo.pop()
@@ -90,6 +91,8 @@ class Tree:
             if name == b".":
                 continue
             if name == b"..":
+                if len(trail) == top and user.roots:
+                    raise outside(user.roots[0])
                 del trail[max(1, len(trail) - 1) :]
                 continue
             if len(name) > _MAX_NAME:
@@ -104,8 +107,11 @@ class Tree:
                 if links > _MAX_LINKS:
                     fail(errno.ELOOP)
                 if node.content.startswith(b"/"):
-                    del trail[1:]
-                todo.extend(_parts(node.content))
+                    trail, parts = self._begin(node.content, user)
+                    top = len(trail)
+                    todo.extend(parts)
+                else:
+                    todo.extend(_parts(node.content))
                 continue
             trail.append((name, node))
         name, node = trail[-1]
@@ -164,8 +170,9 @@ class Tree:
                 symlink; otherwise as `locate` and `add`.
         """
         user = by or owner
-        made = b"/"
-        for part in reversed(_parts(path)):
+        above, missing = self._begin(path, user)
+        made = _join(above)
+        for part in reversed(missing):
             made = os.path.join(made, part)
             place = self.locate(made, user, follow=False)
             if place.node is None:
@@ -270,6 +277,22 @@ class Tree:
             self._frozen = (self.version, copy)
         return self._frozen[1]
 
+    def _begin(self, path: bytes, user: User) -> tuple[list[tuple[bytes, Node]], list[bytes]]:
+        """Return where a walk begins, and the names to come, the last one first."""
+        trail, todo = [(b"", self.root)], _parts(path)
+        if not user.roots:
+            return trail, todo
+        for root in user.roots:
+            names = _parts(root)
+            if not names or todo[-len(names) :] == names:
+                for name in reversed(names):
+                    node = trail[-1][1].children.get(name)
+                    if node is None:
+                        fail(errno.ENOENT)
+                    trail.append((name, node))
+                return trail, todo[: len(todo) - len(names)]
+        raise outside(user.roots[0])
+
     def _node(self, kind: EntryKind, mode: int, user: User, content: bytes = b"") -> Node:
         return Node(
             kind=kind,
@@ -317,6 +340,11 @@ class Tree:
             one = dropped.pop()
             one.links -= 1
             dropped.extend(one.children.values())
+
+
+def outside(root: bytes) -> OSError:
+    """Return the error for what leads out of a root folder."""
+    return OSError(errno.EXDEV, outside_text(root))
 
 
 def _parts(path: bytes) -> list[bytes]:

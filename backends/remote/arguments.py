@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from operations import FileVersion, InvalidPattern, OperationUnsupported, PathError, TooLarge
 
-__all__ = ["MAX_WHOLE_READ", "command_request", "wire_path", "wire_pattern", "wire_version"]
+__all__ = [
+    "MAX_WHOLE_READ",
+    "check_within",
+    "command_request",
+    "confined",
+    "wire_path",
+    "wire_pattern",
+    "wire_version",
+]
 
 #: Most bytes of a file that is read whole.
 MAX_WHOLE_READ = 256 << 20
@@ -55,6 +64,35 @@ def wire_pattern(pattern: str) -> str:
 def wire_version(version: FileVersion | None) -> list[Any] | None:
     """Return a version as the engine takes it."""
     return None if version is None else [version.device, version.inode, version.digest]
+
+
+def confined(
+    settings: Mapping[str, Any] | None, root: str | None, cwd: str, *, commands: bool
+) -> dict[str, Any]:
+    """Return the engine's settings with those of a root folder added.
+
+    Args:
+        settings: Other settings, or None.
+        root: The folder, or None for none.
+        cwd: The folder that tools work in.
+        commands: Whether commands run, which nothing confines.
+
+    Raises:
+        ValueError: The root is no absolute path, or `cwd` is outside of it.
+    """
+    if root is None:
+        return dict(settings or {})
+    if not root.startswith("/"):
+        raise ValueError(f"root must be an absolute path on the target, as /srv/app, not {root!r}")
+    if cwd.startswith("/"):
+        check_within(root, cwd)
+    return {**(settings or {}), "root": wire_path(root), "unconfined_commands": commands}
+
+
+def check_within(root: str, cwd: str) -> None:
+    """Raise ValueError where a working folder is not below the root folder, by their names."""
+    if posixpath.commonpath([posixpath.normpath(cwd), root]) != posixpath.normpath(root):
+        raise ValueError(f"cwd {cwd!r} is outside of the root folder {root!r}")
 
 
 def command_request(

@@ -12,6 +12,7 @@ from backends.remote.answers import Collector, Rows, match_converter, progress_o
 from backends.remote.arguments import (
     MAX_WHOLE_READ,
     command_request,
+    confined,
     wire_path,
     wire_pattern,
     wire_version,
@@ -61,6 +62,9 @@ class RemoteBackend:
         target: The target as the user named it, for errors.
         cwd: The folder that tools work in, on the target.
         env: Variables for every command, on top of the target's own.
+        root: A folder on the target that file tools are confined to: what is outside, also by a
+            symlink or "..", is OutsideRoot. Commands are refused then, as nothing confines them.
+        unconfined_commands: Run commands in spite of `root`.
         lease_s: Seconds without a sign of us after which the engine kills what it started and
             ends; None for never.
         connect_timeout_s: Seconds until a connection counts as not coming.
@@ -78,12 +82,15 @@ class RemoteBackend:
         target: str,
         cwd: str,
         env: Mapping[str, str] | None = None,
+        root: str | None = None,
+        unconfined_commands: bool = False,
         lease_s: float | None = 30.0,
         connect_timeout_s: float = 30.0,
         connect_on_enter: bool = True,
         settings: Mapping[str, Any] | None = None,
         open_lane: LaneOpener | None = None,
     ) -> None:
+        settings = confined(settings, root, cwd, commands=unconfined_commands)
         self.cwd = cwd
         self._env = dict(env or {})
         self._connect_on_enter = connect_on_enter
@@ -93,14 +100,14 @@ class RemoteBackend:
             "target": target,
             "connect_timeout_s": connect_timeout_s,
             "lease_s": lease_s,
-            "settings": settings or {},
+            "settings": settings,
         }
         self._connection = Connection(
             open_channel,
             target=target,
             lease_s=lease_s,
             connect_timeout_s=connect_timeout_s,
-            settings=settings or {},
+            settings=settings,
         )
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from operations import BackendUnavailable
+
 if TYPE_CHECKING:
     from backends.remote.lanes import LaneOpener
     from backends.remote.shell_backend import ShellBackend
@@ -31,6 +33,10 @@ OPERATIONS = (
 )
 #: What `bootstrap.shell_argv` and the bootstrap itself say on such a target.
 _SAYS = ("no python3 here", "exit status 127", "the engine needs Python")
+_NOT_CONFINED = (
+    "there is no Python, and a shell alone cannot confine file tools to a root folder: links could "
+    "be swapped between a look and the use"
+)
 _SETTINGS = ("grace_s", "keep_background", "keep_output", "kept_cap")
 
 
@@ -59,7 +65,12 @@ def shell_backend(
         connect_timeout_s: As for `RemoteBackend`.
         lease_s: As for `RemoteBackend`.
         settings: Options of the engine's commands; those that lanes have too are heeded.
+
+    Raises:
+        BackendUnavailable: They ask for a root folder.
     """
+    if "root" in settings:
+        raise BackendUnavailable(target, _NOT_CONFINED)
     # Most targets have Python, and need neither this nor the search that goes with it.
     from backends.remote.shell_backend import ShellBackend
 

@@ -104,7 +104,7 @@ def test_a_spare_that_was_killed_costs_no_command_its_answer() -> None:
 
 def find(folder: bytes, pattern: str = "**/*.none", limit: int = 10) -> dict[str, object]:
     """Return the arguments of a search for names."""
-    return {"pattern": pattern, "path": folder, "limit": limit, "timeout_s": 30.0, "home": None}
+    return {"pattern": pattern, "path": folder, "limit": limit, "timeout_s": 30.0}
 
 
 def workers_of(engine: Engine) -> list[int]:
