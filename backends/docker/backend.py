@@ -15,6 +15,7 @@ from backends.docker.channel import ExecChannel, open_exec
 from backends.docker.daemon import Daemon, acquire, release
 from backends.docker.describe import describe_container
 from backends.docker.lease import keep_alive
+from backends.docker.options import check_container, check_seconds
 from backends.docker.sandbox import Sandbox, make_container, remove_container
 from backends.docker.silence import SilenceWatch
 from backends.docker.state import find_container, state_of
@@ -46,6 +47,7 @@ class DockerBackend(RemoteBackend):
         env: Variables for every command, on top of the container's own.
         engine: The Docker engine's address; None for the one that `docker` would use.
         own: Makes a container of our own, given the engine's client; None for none.
+        root: See `RemoteBackend`; what `workdir` is by itself.
         container_lease_s: Seconds without us after which a container of our own ends.
         connect_timeout_s: Seconds for each step of connecting.
         options: See `RemoteBackend`.
@@ -61,14 +63,17 @@ class DockerBackend(RemoteBackend):
         env: Mapping[str, str] | None = None,
         engine: str | None = None,
         own: _Own | None = None,
+        root: str | None = None,
         connect_timeout_s: float = 30.0,
         **options: Any,
     ) -> None:
+        workdir = workdir or root
         super().__init__(
             self._open,
             target=target,
             cwd=workdir or "/",
             env=env,
+            root=root,
             connect_timeout_s=connect_timeout_s,
             open_lane=self._open_program,
             **options,
@@ -106,8 +111,12 @@ class DockerBackend(RemoteBackend):
             workdir: The folder that tools work in; None for the container's working folder.
             env: Variables for every command, on top of the container's own.
             engine: The Docker engine's address; None for the one that `docker` would use.
-            options: `lease_s`, `connect_timeout_s`, `settings`: see `RemoteBackend`.
+            options: `root` (what `workdir` is by itself), `unconfined_commands`, `lease_s`,
+                `connect_timeout_s`, `settings`: see `RemoteBackend`.
         """
+        if not container:
+            raise ValueError("container is a name, an id or a compose service, not ''")
+        check_container(user=user, workdir=workdir, env=env)
         return cls(
             container,
             target=f"docker://{container}",
@@ -127,6 +136,8 @@ class DockerBackend(RemoteBackend):
         env: Mapping[str, str] | None = None,
         engine: str | None = None,
         container_lease_s: float = 60.0,
+        root: str | None = None,
+        unconfined_commands: bool = False,
         lease_s: float | None = 30.0,
         connect_timeout_s: float = 30.0,
         settings: Mapping[str, Any] | None = None,
@@ -146,6 +157,8 @@ class DockerBackend(RemoteBackend):
             env: Variables of the container.
             engine: The Docker engine's address; None for the one that `docker` would use.
             container_lease_s: Seconds without a beat of ours after which the container ends.
+            root: See `RemoteBackend`; what `workdir` is by itself.
+            unconfined_commands: See `RemoteBackend`.
             lease_s: See `RemoteBackend`.
             connect_timeout_s: Seconds for each step of connecting.
             settings: See `RemoteBackend`.
@@ -154,7 +167,11 @@ class DockerBackend(RemoteBackend):
         Raises:
             TypeError: `Sandbox` has no such field.
         """
-        own = _Own(image, Sandbox(**sandbox), workdir, dict(env or {}), container_lease_s)
+        if not image:
+            raise ValueError("image is the name of an image, not ''")
+        check_container(workdir=workdir, env=env)
+        check_seconds("container_lease_s", container_lease_s)
+        own = _Own(image, Sandbox(**sandbox), workdir or root, dict(env or {}), container_lease_s)
         return cls(
             "",
             target=f"docker+run://{image}",
@@ -162,6 +179,8 @@ class DockerBackend(RemoteBackend):
             env=env,
             engine=engine,
             own=own,
+            root=root,
+            unconfined_commands=unconfined_commands,
             lease_s=lease_s,
             connect_timeout_s=connect_timeout_s,
             settings=settings,

@@ -16,6 +16,7 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from backends.docker.address import Address, find_address
+from backends.docker.threads import run_apart
 from operations import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ _THREADS = 8
 #: Containers made at a time: behind two hundred, no beat of a lease and no command may wait.
 _MAKERS = 4
 _OLDEST_API = (1, 41)
+_REASON_CHARS = 1000
+#: What looking for something in an answer raises that is made otherwise.
+_SENSELESS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 
 _shared: RunVar[_Shared] = RunVar("remotehands_docker_daemons")
 
@@ -137,10 +141,7 @@ class Daemon:
         try:
             with anyio.fail_after(deadline_s) as scope:
                 async with self._turn(scope, deadline_s, makes=makes):
-                    # No limiter is shared: trio's would count a thread that was left to itself.
-                    result = await anyio.to_thread.run_sync(
-                        work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-                    )
+                    result = await run_apart(work, finishes=discard is not None)
                     self._heard()
                 handover.taken = True
                 return result
@@ -192,6 +193,10 @@ class Daemon:
             DockerException: "{address}: {error}",
             requests.exceptions.RequestException: "{address}: {error}",
             OSError: "{address} cannot be reached: {error.strerror}",
+            # What answers there may be another server, or say what the SDK and we do not expect.
+            **dict.fromkeys(
+                _SENSELESS, "{address} does not answer as Docker's API does: {error!r}"
+            ),
         }
         try:
             _probe(self.address)
@@ -199,7 +204,7 @@ class Daemon:
         except tuple(reasons) as error:
             reason = next(text for kind, text in reasons.items() if isinstance(error, kind))
             reason = reason.format(error=error, address=self.address, cause=_innermost(error))
-            raise BackendUnavailable(target, reason) from error
+            raise BackendUnavailable(target, _harmless(reason)) from error
         finally:
             # A thread that was left to itself may end after the last user.
             if not self.users:
@@ -242,7 +247,14 @@ def _client(address: Address, version: str) -> APIClient:
     )
     # REQUESTS_CA_BUNDLE would count more than the certificates of the engine's own authority.
     made.trust_env = False
+    # An engine has nothing to say about other addresses.
+    made.max_redirects = 0
     return made
+
+
+def _harmless(reason: str) -> str:
+    """Return what an engine may have had a say in, short and without what moves a cursor."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in reason[:_REASON_CHARS])
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.docker.labels import labels
 from backends.docker.lease import LEASE_SCRIPT
+from backends.docker.options import check_sandbox
 from operations import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Sandbox:
         network: Docker's network mode; "bridge" for docker's own way out.
         memory: Most memory, without swap, as docker writes it ("2g").
         cpus: Most processor time, in processors.
-        pids: Most processes and threads.
+        pids: Most processes and threads; -1 for no limit.
         read_only: The root is read-only; /tmp, /run and the workspace can be written.
         tmp_size: Size of the tmpfs on /tmp, of `memory`.
         capabilities: Kernel capabilities to leave in, as ("CHOWN",); all others are dropped.
@@ -46,6 +47,9 @@ class Sandbox:
         runtime: The OCI runtime, as "runsc"; None for docker's default.
         mount: A folder of the engine's machine that becomes the workspace; None for a volume of
             its own, which goes with the container.
+
+    Raises:
+        ValueError: A field cannot have that value; the text says which and what it can have.
     """
 
     user: str = "1000:1000"
@@ -62,6 +66,9 @@ class Sandbox:
     runtime: str | None = None
     mount: str | None = None
 
+    def __post_init__(self) -> None:
+        check_sandbox(self)
+
 
 def image_candidates(text: str) -> list[tuple[str, str | None]]:
     """Return what "IMAGE" or "IMAGE/dir" may mean, best first: pairs of image and folder.
@@ -70,7 +77,7 @@ def image_candidates(text: str) -> list[tuple[str, str | None]]:
     """
     image, separator, folder = text.partition("//")
     if separator:
-        return [(image, f"/{folder}")]
+        return [(image, "/" + folder.lstrip("/"))]
     parts = text.split("/")
     return [(text, None)] + [
         ("/".join(parts[:count]), "/" + "/".join(parts[count:]))

@@ -66,11 +66,11 @@ def _find_exactly(api: APIClient, name: str) -> dict[str, Any] | None:
     """
     from docker.errors import NotFound
 
+    if "/" in name.lstrip("/") or not name.strip("./"):
+        return None  # no name, but a meaning in a path
     try:
         found = api.inspect_container(name)
     except NotFound:
-        return None
-    if not isinstance(found, dict):  # "." is no name, but has a meaning in a path
         return None
     named = found["Name"].lstrip("/") == name.lstrip("/")
     return found if named or len(name) >= _SHORT_ID else None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from backends.docker.options import check_container
 from backends.docker.sandbox import Sandbox
 
 __all__ = ["attach_options", "run_options"]
@@ -25,11 +26,12 @@ def attach_options(url: str) -> dict[str, Any]:
         ValueError: It names no container, or something else than these.
     """
     place, options = _split(url, {"user", "engine"})
-    container, slash, folder = place.partition("/")
+    container, _, folder = place.partition("/")
     if not container:
         raise ValueError(f"{url!r}: the container is missing, as in docker://CONTAINER/dir")
     if folder:
-        options["workdir"] = slash + folder
+        options["workdir"] = "/" + folder.lstrip("/")
+    _checked(url, lambda: check_container(user=options.get("user"), workdir=None, env=None))
     return {"container": container, **options}
 
 
@@ -50,6 +52,8 @@ def run_options(url: str) -> dict[str, Any]:
     for name, text in options.items():
         if name in fields:
             options[name] = _value(url, name, text, fields[name])
+    given = {name: value for name, value in options.items() if name in fields}
+    _checked(url, lambda: Sandbox(**given))
     return {"image": image, **options}
 
 
@@ -68,6 +72,13 @@ def _split(url: str, known: set[str]) -> tuple[str, dict[str, Any]]:
             names = ", ".join(sorted(known | {"env"}))
             raise ValueError(f"{url!r}: there is no option {name!r}; there are {names}")
     return unquote(place), options
+
+
+def _checked(url: str, check: Callable[[], object]) -> None:
+    try:
+        check()
+    except ValueError as error:
+        raise ValueError(f"{url!r}: {error}") from None
 
 
 def _value(url: str, name: str, text: str, kind: str) -> Any:

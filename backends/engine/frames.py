@@ -128,6 +128,12 @@ _FLOAT = struct.Struct(">d")
 _SIZE = struct.Struct(">I")
 
 
+def output_size(value):
+    """Return how many bytes of a command's output a part holds; they count as those of DATA do."""
+    data = value.get("data") if isinstance(value, dict) else None
+    return len(data) if isinstance(data, bytes) else 0
+
+
 def encode_value(value):
     """Encode None, bool, int, float, str, bytes, and lists and str-keyed dicts of these.
 

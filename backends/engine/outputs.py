@@ -125,8 +125,9 @@ class Snapshots:
             self._timer = self._loop.call_later(_SNAPSHOT_EVERY_S, self._on_time)
 
     def _send(self, always=False):
-        # Snapshots that nobody reads must not pile up; the next one holds what this one would.
-        if not always and self._request.credit <= 0:
+        # Snapshots must not pile up on a slow wire, where they would stand in the way of the
+        # answer and of all others; the next one holds what this one would.
+        if not always and self._request.unread:
             return
         tail = self._tail
         start, data = tail.take()

@@ -108,6 +108,12 @@ class Request:
         with self._wire.lock:
             return self._wire.session.credit(self.id)
 
+    @property
+    def unread(self):
+        """Bytes of output that the near end has not said to have taken."""
+        with self._wire.lock:
+            return self._wire.session.unread(self.id)
+
     def part(self, value):
         """Send a part of the answer; any thread."""
         self._wire.send(self._wire.session.part, self.id, value)

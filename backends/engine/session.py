@@ -156,8 +156,15 @@ class FarSession:
             piece = chunk[start : start + frames.CHUNK]
             self._outbox.put(request_id, frames.encode_frame(frames.DATA, request_id, piece))
 
+    def unread(self, request_id):
+        """Return how many bytes of output the near end has not said to have taken."""
+        request = self._requests.get(request_id)
+        return 0 if request is None else frames.FIRST_CREDIT - request.window
+
     def part(self, request_id, value):
-        """Queue a part of the answer."""
+        """Queue a part of the answer; there need be no credit for the output in it."""
+        if request_id in self._requests:
+            self._requests[request_id].window -= frames.output_size(value)
         self._answer(frames.PART, request_id, value)
 
     def result(self, request_id, value):

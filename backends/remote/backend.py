@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import anyio
+
 from backends.remote import convert
 from backends.remote.answers import Collector, Rows, match_converter, progress_of
 from backends.remote.arguments import (
@@ -22,6 +24,7 @@ from backends.remote.client import PATIENCE_S, Unanswered
 from backends.remote.connection import Connection
 from backends.remote.fallback import OPERATIONS, lacks_python, shell_backend
 from operations import (
+    BackendUnavailable,
     DirectoryListing,
     ExecResult,
     FileVersion,
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
 __all__ = ["RemoteBackend"]
 
 GLOB_TIMEOUT_S = 30.0
+#: A command's limit holds for a connection that has to be made first too, but a slow host gets
+#: this many seconds all the same.
+CONNECT_LEAST_S = 10.0
 
 
 class RemoteBackend:
@@ -355,6 +361,7 @@ class RemoteBackend:
                 stop=stop,
                 deadline_s=math.inf if timeout_s is None else timeout_s + PATIENCE_S,
                 settle=True,
+                connect_s=None if timeout_s is None else max(timeout_s, CONNECT_LEAST_S),
                 **receivers,
             )
         except Unanswered:
@@ -443,6 +450,17 @@ class RemoteBackend:
         except Unanswered:
             raise SearchTimeout(timeout_s) from None
 
-    async def _call(self, operation: str, args: dict[str, Any], **options: Any) -> Any:
-        client = await self._connection.client()
+    async def _call(
+        self,
+        operation: str,
+        args: dict[str, Any],
+        *,
+        connect_s: float | None = None,
+        **options: Any,
+    ) -> Any:
+        with anyio.move_on_after(connect_s) as scope:
+            client = await self._connection.client()
+        if scope.cancelled_caught:
+            reason = f"there is no connection after {connect_s:g} seconds; nothing was run"
+            raise BackendUnavailable(self._for_shell["target"], reason)
         return await client.call(operation, args, **options)

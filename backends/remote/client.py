@@ -39,6 +39,9 @@ SETTLE_S = 5.0
 PATIENCE_S = 6.0
 #: How much longer still while its output goes on arriving.
 BACKLOG_S = 60.0
+#: How long who wants a command stopped waits to learn how that went, which is less than the 5 s
+#: after which a runner takes a call for one that does not listen.
+STOP_S = 4.5
 _NOISE_SHOWN = 300
 
 
@@ -86,10 +89,9 @@ class _Call:
         self.watch: anyio.CancelScope | None = None
 
     def end_soon(self) -> None:
-        """Have the answer come within PATIENCE_S."""
-        now = anyio.current_time()
-        self.scope.deadline = min(self.scope.deadline, now + PATIENCE_S)
-        self.latest = min(self.latest, now + BACKLOG_S)
+        """Have the answer come within STOP_S, also while output arrives."""
+        self.latest = anyio.current_time() + min(STOP_S, PATIENCE_S)
+        self.scope.deadline = min(self.scope.deadline, self.latest)
 
     def hear(self) -> None:
         """Note that output arrives: on a slow wire the answer may stand behind much of it."""
@@ -345,6 +347,7 @@ class EngineClient:
             call = self._calls.get(event.request_id)
             if call is not None and call.on_part is not None:
                 self._hand_over(event.request_id, call, call.on_part, event.value)
+            self._session.consume_part(event.request_id, event.value)
         elif isinstance(event, DataReceived):
             call = self._calls.get(event.request_id)
             if call is not None:

@@ -57,6 +57,8 @@ class Lanes:
         self._limits = {
             "files": anyio.Semaphore(files),
             "commands": anyio.Semaphore(commands),
+            # They hold one for as long as a long file takes, which no other file waits for.
+            "searches": anyio.Semaphore(2),
             # A kill waits for nobody.
             "kills": anyio.Semaphore(8),
         }
@@ -107,7 +109,7 @@ class Lanes:
         """Give a lane to the block: a free one, else a new one.
 
         Args:
-            kind: "files" or "kills".
+            kind: "files", "searches" or "kills".
 
         Raises:
             BackendUnavailable: None can be had; nothing was done.
@@ -120,7 +122,7 @@ class Lanes:
                 self.give_back(lane)
 
     def turn(self, kind: str) -> anyio.Semaphore:
-        """Return what bounds the lanes of one kind ("files", "commands" or "kills") in use."""
+        """Return what bounds the lanes of one kind (see `_limits`) in use."""
         return self._limits[kind]
 
     async def take(self, kind: str) -> Lane:

@@ -27,19 +27,22 @@ _STDERR_BYTES = 4096
 _STDERR_READS = 16
 
 
-async def open_pipe(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> PipeChannel:
+async def open_pipe(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, program: str = "the engine"
+) -> PipeChannel:
     """Start a program in a session of its own, in "/", and return the channel to it.
 
     Args:
         argv: The program and its arguments.
         env: Its whole environment; None for a copy of ours.
+        program: What it is or becomes, for `exit_report`.
 
     Raises:
         OSError: It cannot be started.
     """
     # Starting takes a millisecond of fork and exec, too long for the event loop.
     process = await anyio.to_thread.run_sync(_start, list(argv), env)
-    return PipeChannel(process)
+    return PipeChannel(process, program)
 
 
 def _start(argv: list[str], env: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
@@ -61,10 +64,12 @@ class PipeChannel:
 
     Args:
         process: A process with unbuffered pipes for stdin, stdout and stderr.
+        program: What it is, for errors.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], program: str = "the engine") -> None:
         self._process = process
+        self._program = program
         self._pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe]
         self._in_fd, self._out_fd, self._err_fd = (pipe.fileno() for pipe in self._pipes)
         self._closed = False
@@ -155,11 +160,11 @@ class PipeChannel:
         self._drain_errors()
         status = self._process.poll()
         if status is None:
-            ended = "the engine closed its output but goes on"
+            ended = f"{self._program} closed its output but goes on"
         elif status < 0:
-            ended = f"the engine was ended by {_signal_name(-status)}"
+            ended = f"{self._program} was ended by {_signal_name(-status)}"
         else:
-            ended = f"the engine ended with exit status {status}"
+            ended = f"{self._program} ended with exit status {status}"
         last = self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"{ended}: {last}" if last else ended
 

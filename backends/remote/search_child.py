@@ -4,8 +4,10 @@ For a target that cannot match lines itself. A regular expression of Python's ho
 interpreter's lock and cannot be interrupted, so a pattern must not run where the event loop does.
 
 Blocks, each behind eight digits of length, hold one value in the engine's encoding. It reads the
-query; then it writes ["part", part], ["need", path] (answered by rows of [path, content or None]),
-and at last ["result", summary] or ["fault", code, arguments].
+query; then it writes ["part", part]; ["need", path], answered by rows of [path, content], which is
+None where it cannot be read, and True where it is long; ["first", path] and ["next", path] for the
+pieces of a long one, answered by bytes, b"" at the end, or None; and at last ["result", summary] or
+["fault", code, arguments].
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from backends.engine import frames, search
 from backends.engine.faults import Fault
@@ -80,7 +82,7 @@ class _Tree:
         self._wire = wire
         self._folders = folders
         #: What was sent ahead of its turn.
-        self._ahead: dict[bytes, bytes | None] = {}
+        self._ahead: dict[bytes, bytes | bool | None] = {}
 
     def scan(self, path: bytes) -> tuple[list[bytes], dict[bytes, str]]:
         listed: tuple[list[bytes], dict[bytes, str]] = keyed(
@@ -90,13 +92,30 @@ class _Tree:
 
     def read(self, path: bytes) -> Iterator[bytes]:
         if path not in self._ahead:
-            self._wire.write(["need", path])
-            self._ahead.update(self._wire.read())
+            self._ahead.update(self._ask("need", path))
         content = self._ahead.pop(path, None)
-        if content is None:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if content:
+        if content is True:
+            yield from self._pieces(path)
+        elif isinstance(content, bytes):
             yield content
+        else:
+            _refuse()
+
+    def _pieces(self, path: bytes) -> Iterator[bytes]:
+        piece = self._ask("first", path)
+        while piece:
+            yield piece
+            piece = self._ask("next", path)
+        if piece is None:
+            _refuse()
+
+    def _ask(self, kind: str, path: bytes) -> Any:
+        self._wire.write([kind, path])
+        return self._wire.read()
 
     def above(self) -> list[tuple[bytes, bytes]]:
         return []  # the names are those that no rule leaves out
+
+
+def _refuse() -> NoReturn:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

@@ -176,6 +176,14 @@ class NearSession:
             request.window += request.taken
             request.taken = 0
 
+    def consume_part(self, request_id: int, value: Any) -> None:
+        """Tell that the output in a part was taken: the next snapshot waits for that."""
+        request = self._requests.get(request_id)
+        size = frames.output_size(value)
+        if request is not None and size:
+            payload = frames.encode_value(size)
+            self._outbox.put(request_id, frames.encode_frame(frames.CREDIT, request_id, payload))
+
     def ping(self) -> bool:
         """Queue a ping; return False when the last SILENT_PINGS of them brought nothing.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
 
 import anyio
 
@@ -18,12 +18,28 @@ from backends.remote.pipe import PipeChannel, open_pipe
 from backends.remote.shell_faults import error_of
 from operations import OperationError
 
-__all__ = ["match"]
+__all__ = ["Row", "Supply", "match"]
 
 _DIGITS = 8
 
-#: Returns rows of (path, content or None) that begin with a path.
-Supply = Callable[[bytes], Awaitable[list[tuple[bytes, bytes | None]]]]
+#: A path and its content: None where it cannot be read, True where it is long and comes in pieces.
+Row = tuple[bytes, bytes | Literal[True] | None]
+
+
+class Supply(Protocol):
+    """Where content comes from."""
+
+    async def rows(self, path: bytes) -> list[Row]:
+        """Return the row of a path, and those of others that will be wanted next."""
+
+    async def first(self, path: bytes) -> bytes | None:
+        """Return the first bytes of a long file; b"" at its end, None where it cannot be read."""
+
+    async def next(self, path: bytes) -> bytes | None:
+        """Return the next bytes of it."""
+
+    async def close(self) -> None:
+        """Give back what pieces need."""
 
 
 async def match(
@@ -39,7 +55,7 @@ async def match(
     Raises:
         OperationError: The search's own faults, or those of `supply`.
     """
-    channel = await open_pipe(search_child.argv(), env={})
+    channel = await open_pipe(search_child.argv(), env={}, program="the matching process")
     try:
         return await _serve(channel, request, supply, on_part)
     except ChannelClosed as error:
@@ -48,6 +64,7 @@ async def match(
         _kill(channel.pid)
         with anyio.CancelScope(shield=True):
             await channel.close()
+        await supply.close()
 
 
 async def _serve(
@@ -62,15 +79,18 @@ async def _serve(
         while (value := _value(held)) is None:
             chunk = await channel.receive()
             if not chunk:
-                raise OperationError("the matching process: " + await channel.exit_report())
+                raise OperationError(await channel.exit_report())
             held += chunk
         kind, *rest = value[0]
         held = held[value[1] :]
         if kind == "part":
             on_part(rest[0])
         elif kind == "need":
-            rows = [list(row) for row in await supply(rest[0])]
+            rows = [list(row) for row in await supply.rows(rest[0])]
             await channel.send(search_child.block(rows))
+        elif kind in ("first", "next"):
+            piece = await (supply.first if kind == "first" else supply.next)(rest[0])
+            await channel.send(search_child.block(piece))
         elif kind == "fault":
             raise error_of(Fault(rest[0], *rest[1]))
         else:

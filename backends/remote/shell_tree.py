@@ -16,7 +16,7 @@ from backends.remote.shell_quote import function_call
 from backends.remote.shell_script import MARK
 from operations import ConnectionLost, OperationError
 
-__all__ = ["FarTree", "contents", "fetch_tree"]
+__all__ = ["Collected", "FarTree", "contents", "fetch_tree"]
 
 #: Most bytes of all names below a folder that is searched, and of one answer with contents.
 _NAMES_BYTES = 32 << 20
@@ -105,7 +105,7 @@ async def fetch_tree(core: ShellCore, at: bytes, shown: str) -> FarTree:
     Raises:
         OperationError: There are more names than are fetched.
     """
-    collected = _Collected(_NAMES_BYTES)
+    collected = Collected(_NAMES_BYTES)
     try:
         async with core.lanes.lane("files") as lane:
             reply = await lane.call(
@@ -191,8 +191,12 @@ async def _above(core: ShellCore, at: bytes) -> list[tuple[bytes, bytes]]:
     return found[::-1]
 
 
-class _Collected:
-    """What came, up to a limit."""
+class Collected:
+    """What came, up to a limit.
+
+    Args:
+        limit: Most bytes; more is garbage.
+    """
 
     def __init__(self, limit: int) -> None:
         self.is_over = False
@@ -200,6 +204,11 @@ class _Collected:
         self._chunks: list[bytes] = []
 
     def take(self, chunk: bytes) -> None:
+        """Add what came next.
+
+        Raises:
+            Garbage: It is too much.
+        """
         self._room -= len(chunk)
         if self._room < 0:
             self.is_over = True
@@ -208,6 +217,7 @@ class _Collected:
         self._chunks.append(chunk)
 
     def content(self) -> bytes:
+        """Return all of it."""
         return b"".join(self._chunks)
 
 

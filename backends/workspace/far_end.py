@@ -19,11 +19,12 @@ from operations import ConnectionLost, OperationUnsupported
 
 __all__ = ["Feed", "Pieces", "Prepare", "ProgramEnd", "Programs"]
 
-#: A transfer during which nothing moves for so long counts as lost.
+#: A transfer during which nothing moves for so long counts as lost, and so does one that brings
+#: next to nothing meanwhile: what trickles would never end.
 _IDLE_S = 60.0
+_LEAST_BYTES = 16 << 10
 _CLOSE_S = 12.0
 _REPORT_S = 5.0
-_SILENT = f"nothing was heard for {_IDLE_S:g} seconds"
 _MAX_SAID = 8192
 _MAX_NOISE = 1 << 16
 _LACKS = {1: "there is no tar", 2: "neither dd nor head takes an exact number of bytes"}
@@ -128,6 +129,8 @@ class _Talk:
         self._marks = re.compile(b"\n%s ([NRTX]) ([0-9]{1,3})\n" % word.encode())
         self._folder = folder
         self._early = b""
+        self._patience_s = _IDLE_S
+        self._came = 0
 
     async def begin(self) -> None:
         """Wait until the script is ready."""
@@ -241,16 +244,27 @@ class _Talk:
         return (int(status) if status.isdigit() and len(status) < 4 else 1), said
 
     async def _receive(self) -> bytes:
+        began = anyio.current_time()
         try:
-            with anyio.fail_after(_IDLE_S):
-                return await self._channel.receive()
+            with anyio.fail_after(self._patience_s):
+                data = await self._channel.receive()
         except ChannelClosed:
             raise await self._lost() from None
         except TimeoutError:
-            raise ConnectionLost(self._folder, _SILENT) from None
+            raise ConnectionLost(self._folder, self._silence()) from None
+        self._came += len(data)
+        # Only what we wait counts: our own disk may be slow.
+        self._patience_s -= anyio.current_time() - began
+        if self._came >= _LEAST_BYTES:
+            self._came, self._patience_s = 0, _IDLE_S
+        return data
+
+    def _silence(self) -> str:
+        heard = f"only {self._came} bytes were" if self._came else "nothing was"
+        return f"{heard} heard for {_IDLE_S:g} seconds"
 
     async def _lost(self) -> ConnectionLost:
         with anyio.move_on_after(_REPORT_S):
             report = await self._channel.exit_report()
-            return ConnectionLost(self._folder, report.replace("the engine", "its tar", 1))
-        return ConnectionLost(self._folder, _SILENT)
+            return ConnectionLost(self._folder, report.replace("the program", "its tar", 1))
+        return ConnectionLost(self._folder, self._silence())

@@ -57,7 +57,7 @@ class FolderSink:
         above, name = os.path.split(self._destination)
         self._beside = os.path.join(above, f".{name[:200]}.{secrets.token_hex(8)}")
         with failing_as(destination):
-            _check_empty(self._destination)
+            _check_free(self._destination)
             os.makedirs(above, exist_ok=True)
             os.mkdir(self._beside, 0o700)
         self._root = os.open(self._beside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -163,7 +163,9 @@ class FolderSink:
             os.close(fd)
 
 
-def _check_empty(path: str) -> None:
+def _check_free(path: str) -> None:
+    if os.path.islink(path):  # a folder cannot take its place, and what it leads to stays
+        raise PathExists(path, "is a symlink; name the folder that it leads to")
     with contextlib.suppress(FileNotFoundError):
         if os.listdir(path):
             raise PathExists(path, "is not empty; name a folder that is new or empty")

@@ -56,3 +56,23 @@ holding() {
   for f; do [ -r "$f" ] || printf '%s\n' "$f"; done
   cd /
 }
+top() {
+  readable "$1" && { head -c "$2" <"$1" && return; }
+  answer $W F 0
+  why "$1"
+}
+# A long file is held open between requests, and given a piece at a time.
+hold() {
+  # A redirection of `exec` that goes wrong would end the shell.
+  readable "$1" && { true; } 7<"$1" && exec 7<"$1" && return
+  why "$1"
+}
+piece() { dd bs=65536 count="$1" <&7; }
+let_go() { exec 7<&-; }
+# "NUMBER:line" of those that hold a text, "NUMBER-line" of those near. Some grep stop at a NUL byte.
+numbered() {
+  readable "$1" && command -v tr >/dev/null || return 1
+  case $(tr -cd '\0' <"$1" | head -c 1 | wc -c) in *0) ;; *) return 1;; esac
+  grep -nF -C "$3" -m "$4" -e "$2" <"$1"
+  [ $? -le 1 ]
+}

@@ -41,10 +41,12 @@ class Hands:
     Args:
         runner: Runs the tools.
         backend: What they act on.
+        seconds: What the command that goes on sleeps for, by which it is known.
     """
 
     runner: ToolRunner
     backend: Any
+    seconds: str = "987"
     rounds: dict[str, Rounds] = field(default_factory=dict)
     _ids: int = 0
 
@@ -106,7 +108,7 @@ class Hands:
                     busy.set()
 
         async def sleep() -> None:
-            command = "trap '' TERM; setsid sleep 987 & sleep 987; wait"
+            command = f"trap '' TERM; setsid sleep {self.seconds} & sleep {self.seconds}; wait"
             self.rounds["sleep"].last = await self.call("bash", command=command, timeout=900)
 
         with anyio.fail_after(60):

@@ -17,7 +17,7 @@ from backends.docker import DockerBackend, daemon
 from operations import BackendUnavailable, ConnectionLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
@@ -58,10 +58,10 @@ async def test_a_container_is_found_by_name_and_id(container: Callable[..., str]
 
 
 async def test_a_compose_service_is_found_by_its_name(
-    api: Any, docker_services: Any, docker_compose_project_name: str
+    api: Any, compose_containers: Mapping[str, str]
 ) -> None:
-    [of_this_run] = api.containers(filters={"name": f"{docker_compose_project_name}_locked"})
-    others = {c["Id"] for c in api.containers(filters={"label": _SERVICE})} - {of_this_run["Id"]}
+    of_this_run = compose_containers["locked"]
+    others = {c["Id"] for c in api.containers(filters={"label": _SERVICE})} - {of_this_run}
     if others:
         with pytest.raises(BackendUnavailable, match=r"containers: .*locked"):
             async with DockerBackend.attach("locked"):

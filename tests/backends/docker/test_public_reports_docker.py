@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -184,6 +186,21 @@ async def test_B80_an_engine_that_says_nothing_is_an_error_and_the_loop_lives(
             tasks.cancel_scope.cancel()
 
 
+def test_B80_no_exit_waits_for_an_engine_that_says_nothing(tmp_path: Path) -> None:
+    """The client's own time limit, half a minute, is not what a Ctrl-C waits for."""
+    path = str(tmp_path / "engine.sock")
+    code = (
+        "import anyio, sys; from backends.docker import DockerBackend\n"
+        "async def main():\n"
+        "    with anyio.move_on_after(1):\n"
+        "        async with DockerBackend.run('i', engine=sys.argv[1]): pass\n"
+        "anyio.run(main)"
+    )
+    with silent_engine(path):
+        argv = [sys.executable, "-c", code, f"unix://{path}"]
+        assert subprocess.run(argv, check=False, timeout=20).returncode == 0
+
+
 @pytest.mark.slow
 async def test_B81_a_quiet_command_outlives_the_clients_own_time_limit(
     container: Callable[..., str], monkeypatch: pytest.MonkeyPatch
@@ -193,6 +210,22 @@ async def test_B81_a_quiet_command_outlives_the_clients_own_time_limit(
     async with DockerBackend.attach(container(), workdir="/work") as backend:
         message = await place_of(backend).run("bash", command="sleep 5; echo over", timeout=120)
         assert "over" in said(message)
+
+
+@pytest.mark.parametrize("junk", ["motd", "0", "motd\\n"])
+async def test_B89_junk_before_a_size_makes_no_file_look_empty(
+    container: Callable[..., str], junk: str
+) -> None:
+    """What a program of the target's prints is a size, or an error, and never nothing."""
+    name = await in_thread(container, "remotehands-test/minimal")
+    script = f"mkdir -p /work/bin; printf 'a\\nb\\nc\\n' >/work/f; cd /work/bin; printf '%s\\n' \
+        '#!/bin/sh' 'printf \"{junk}\"' 'exec /usr/bin/stat \"$@\"' >stat; chmod 755 stat"
+    async with DockerBackend.attach(name, workdir="/work") as backend:
+        said(await place_of(backend).run("bash", command=script))
+    env = {"PATH": "/work/bin:/usr/bin:/bin"}
+    async with DockerBackend.attach(name, workdir="/work", env=env) as backend:
+        message = await place_of(backend).run("read", path="f")
+        assert message.is_error or message.text == "a\nb\nc", message
 
 
 async def test_B91_commands_leave_no_descriptor_open(container: Callable[..., str]) -> None:

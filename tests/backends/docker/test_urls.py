@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from backends.docker import DockerBackend
 from backends.docker.urls import attach_options, run_options
 from backends.targets import open_target
 from operations import BackendUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_a_container_a_folder_and_options() -> None:
@@ -22,6 +26,7 @@ def test_a_container_a_folder_and_options() -> None:
         "env": {"A": "1", "B": "x=y"},
     }
     assert attach_options("docker://web") == {"container": "web"}
+    assert attach_options("docker://web//src")["workdir"] == "/src"
 
 
 def test_each_limit_of_a_sandbox_is_an_option() -> None:
@@ -47,6 +52,18 @@ def test_each_limit_of_a_sandbox_is_an_option() -> None:
         ("docker+run://i?pids=many", "pids is a whole number, not 'many'"),
         ("docker+run://i?init=perhaps", "init is true or false, not 'perhaps'"),
         ("docker+run://i?cpus=nan", "cpus is a number, not 'nan'"),
+        ("docker+run://i?memory=junk", "memory is a size as docker writes it, .* not 'junk'"),
+        ("docker+run://i?memory=1m", "memory is at least 6 MiB, not '1m'"),
+        ("docker+run://i?tmp_size=-1", "tmp_size is a size as docker writes it, .* not '-1'"),
+        ("docker+run://i?cpus=0", "cpus is a number of processors from 0.01 on, not 0.0"),
+        ("docker+run://i?pids=0", "pids is a whole number from 1 on, or -1 for no limit, not 0"),
+        ("docker+run://i?mount=srv", "mount is an absolute path, as '/srv/project', not 'srv'"),
+        ("docker+run://i?capabilities=chown", "capabilities is names in a tuple"),
+        ("docker+run://i?seccomp=off", "seccomp is 'unconfined' or the text of a profile"),
+        ("docker+run://i?network=", "network is 'none', 'bridge' or a network's name, not ''"),
+        ("docker+run://i?user=", "user is 'uid:gid', a uid or a name, not ''"),
+        ("docker+run://i?runtime=", "runtime is the name of a runtime, as 'runsc', not ''"),
+        ("docker://c?user=a:b:c", "user is 'uid:gid', a uid or a name, not 'a:b:c'"),
         ("command:", "program is missing"),
         ("command:sh -c 'x", "No closing quotation"),
         ("ftp://x", "no such target"),
@@ -55,6 +72,25 @@ def test_each_limit_of_a_sandbox_is_an_option() -> None:
 def test_what_is_wrong_with_a_url_is_named(url: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         open_target(url)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: DockerBackend.attach(""), "container is a name, an id or a compose service"),
+        (lambda: DockerBackend.attach("c", workdir="src"), "workdir is an absolute path"),
+        (lambda: DockerBackend.attach("c", env={"A=B": "1"}), "a name without '=' and NUL"),
+        (lambda: DockerBackend.attach("c", env={"A": "\0"}), r"env\['A'\] is text without NUL"),
+        (lambda: DockerBackend.run(""), "image is the name of an image"),
+        (lambda: DockerBackend.run("i", capabilities="CHOWN"), "names in a tuple, .* not 'CHOWN'"),
+        (lambda: DockerBackend.run("i", read_only="no"), "read_only is true or false, not 'no'"),
+        (lambda: DockerBackend.run("i", container_lease_s=0), "container_lease_s is a number of s"),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_named(make: Callable[[], object], reason: str) -> None:
+    """The value is told and what would be right, before anybody is asked."""
+    with pytest.raises(ValueError, match=reason):
+        make()
 
 
 def test_targets_become_backends() -> None:

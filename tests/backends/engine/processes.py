@@ -31,6 +31,7 @@ class _Request:
         self.on_cancel = None
         self.on_credit = None
         self.credit = 1 << 60 if credit is None else credit
+        self.unread = 0  # whoever listens here takes each part at once
         self._tell = tell
         self._answered = False
 

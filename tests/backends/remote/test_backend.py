@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 from backends.local import EngineBackend
+from backends.remote import backend as backend_module
 from backends.remote import bootstrap
 from backends.remote.backend import RemoteBackend
 from backends.remote.channel import Channel
@@ -500,3 +501,18 @@ async def test_nothing_grows_over_many_operations(tmp_path: Path) -> None:
         after = counts()
     # One more thread is a pool's, not a leak's: pools are filled as calls happen to overlap.
     assert all(a <= b + 2 for a, b in zip(after, before, strict=True)), (before, after)
+
+
+async def test_a_commands_limit_holds_for_a_connection_that_does_not_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def open_channel() -> Channel:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(backend_module, "CONNECT_LEAST_S", 0.1)
+    backend = RemoteBackend(open_channel, target="box:", cwd="/", connect_on_enter=False)
+    with anyio.fail_after(10):
+        async with backend:
+            with pytest.raises(BackendUnavailable, match="nothing was run"):
+                await backend.exec("echo x", cwd="/", on_data=lambda _: None, timeout_s=0.05)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from backends.local import LocalBackend
-from backends.remote import shell_search, shell_tree
+from backends.remote import shell_numbered, shell_pieces, shell_supply, shell_tree
 from operations import ConnectionLost, GrepMatch, GrepQuery, OperationError, SearchTimeout
 from tests.backends.remote.shells import PRESENT, Played, Shells, hello, word
 
@@ -89,7 +89,7 @@ async def test_the_same_names_as_the_engine(shells: Shells, tmp_path: Path, patt
 async def test_many_files_come_in_batches(
     shells: Shells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shell_search, "_SIFTED", 50)
+    monkeypatch.setattr(shell_supply, "_SIFTED", 50)
     for number in range(230):
         folder = tmp_path / f"d{number % 7}"
         folder.mkdir(exist_ok=True)
@@ -111,16 +111,78 @@ async def test_many_files_come_in_batches(
             assert [match.path for match in result.matches] == sorted(m.path for m in batches)
 
 
-async def test_a_file_that_is_too_long_is_told(
+def plant_long(root: Path) -> None:
+    """Make files that are long for the patched limits, of all kinds that a search tells apart."""
+    filler = [f"line {number} of many, none of which is short" for number in range(4000)]
+    wanted = {3: "needle at the top", 2000: "a needle", 2001: "needle needle", 2003: "needle"}
+    lines = [wanted.get(number, line) for number, line in enumerate(filler)]
+    text = "\n".join([*lines, "needle, without an end"])
+    (root / "a.gitignored").write_text(text)
+    (root / "crlf").write_bytes(text.replace("\n", "\r\n").encode())
+    (root / "mark").write_bytes(b"\xef\xbb\xbfneedle\n" + text.encode())
+    (root / "latin").write_bytes(b"\xe9 needle \xff\n" + text.encode())
+    (root / "none").write_text("\n".join(filler))
+    (root / "nul").write_bytes(text.encode() + b"\n\0\n")
+    (root / "nul before").write_bytes(text.replace("needle", "\0needle").encode())
+    (root / "one line").write_text("x" * 200_000 + "needle" + "y" * 100_000)
+    (root / "small").write_text("needle\n")
+    (root / "wide").write_bytes(text.encode("utf-16"))
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_long_files_are_searched_in_pieces(
     shells: Shells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shell_search, "_MOST_BYTES", 1000)
-    (tmp_path / "long").write_bytes(b"needle\n" * 1000)
-    (tmp_path / "short").write_bytes(b"needle\n")
+    """The same lines as the engine's, be the file named or in a folder."""
+    monkeypatch.setattr(shell_supply, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(shell_pieces, "_BLOCKS", 1)
+    plant_long(tmp_path)
+    asked = [
+        {"pattern": "needle", "context": 2},
+        {"pattern": "needle", "context": 2, "limit": 2},
+        {"pattern": "need[l]e", "context": 2},
+        {"pattern": "NEEDLE", "ignore_case": True},
+        {"pattern": "no such text"},
+        *({"pattern": "needle", "path": f"{tmp_path}/{name}"} for name in ("latin", "nul", "wide")),
+    ]
+    async with LocalBackend(cwd=str(tmp_path)) as local, shells.backend() as backend:
+        for options in asked:
+            query = GrepQuery(**{"path": str(tmp_path), **options})
+            expected, found = await local.grep(query), await backend.grep(query)
+            assert found.matches == expected.matches, options
+            assert (found.more, found.unreadable) == (expected.more, expected.unreadable)
+            if not expected.more:
+                assert found.files_searched == expected.files_searched
+                assert found.binary_skipped == expected.binary_skipped
+        assert await backend.exists(str(tmp_path))
+
+
+async def test_a_long_file_with_too_much_that_matches_is_searched_here(
+    shells: Shells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the target's grep finds is bounded, and then its answer does not count."""
+    monkeypatch.setattr(shell_supply, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(shell_numbered, "_MOST_BYTES", 1000)
+    (tmp_path / "f").write_text("x" * 3000 + " needle\nnot here\n")
     async with shells.backend() as backend:
-        result = await backend.grep(GrepQuery(pattern="needle", path=str(tmp_path)))
-    assert [match.path for match in result.matches] == ["short"]
-    assert (result.unreadable, result.unreadable_total) == (("long",), 1)
+        result = await backend.grep(GrepQuery(pattern="needle", path=str(tmp_path / "f")))
+    assert [match.line for match in result.matches] == [1]
+    assert result.files_searched == 1
+
+
+async def test_a_search_that_is_cancelled_lets_a_long_file_go(
+    shells: Shells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its lane nor its turn stays taken."""
+    monkeypatch.setattr(shell_supply, "_MOST_BYTES", 1000)
+    (tmp_path / "f").write_text("y" + "x" * 5000 + "\n")
+    async with shells.backend() as backend:
+        for _ in range(2):
+            query = GrepQuery(pattern="(x+x+)+y", path=str(tmp_path / "f"), timeout_s=0.5)
+            with pytest.raises(SearchTimeout):
+                await backend.grep(query)
+        query = GrepQuery(pattern="[y]x", path=str(tmp_path / "f"))
+        assert len((await backend.grep(query)).matches) == 1
 
 
 async def test_too_many_names_are_an_error_that_says_so(

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+#: For the liar: a byte after a while.
+TRICKLE = b"trickle"
+
+
 class Liar:
     """A channel to a far end that says what a test wants, once it has been told to go.
 
@@ -63,6 +67,9 @@ class Liar:
         part = next(self._parts, b"")
         if part is None:
             await anyio.sleep_forever()
+        if part == TRICKLE:
+            await anyio.sleep(0.02)
+            part = b"x"
         assert part is not None
         return part.replace(b"WORD", self.word) if len(part) < 10_000 else part
 
@@ -70,7 +77,7 @@ class Liar:
         self.closed = True
 
     async def exit_report(self) -> str:
-        return "the engine ended with exit status 7"
+        return "the program ended with exit status 7"
 
 
 class Lying(LocalBackend):
@@ -90,7 +97,7 @@ class Lying(LocalBackend):
 GOOD = tar(file("a"))
 
 TAKEN = {
-    "nothing": ([], ConnectionLost, "exit status 7"),
+    "nothing": ([], ConnectionLost, "its tar ended with exit status 7"),
     "half a tar": ([GOOD[:700]], ConnectionLost, "exit status 7"),
     "half a tar that counts as whole": (
         [GOOD[:700], b"\nWORD T 0\n\n0\nWORD X 0\n"],
@@ -179,6 +186,19 @@ async def test_a_stall_is_a_loss(
     async with backend:
         with pytest.raises(ConnectionLost):
             await put_folder(backend, str(source), str(tmp_path / "far"))
+    assert not (tmp_path / "out").exists()
+
+
+async def test_a_trickle_is_a_loss(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A far end that sends a byte now and then would be waited for without an end."""
+    monkeypatch.setattr(far_end, "_IDLE_S", 0.3)
+    monkeypatch.setattr(far_end, "_LEAST_BYTES", 100)
+    backend = Lying(tar(file("a", b"")), endless=TRICKLE)
+    async with backend:
+        with anyio.fail_after(30), pytest.raises(ConnectionLost, match=r"only .* bytes were heard"):
+            await take_folder(backend, str(source), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

@@ -247,6 +247,18 @@ async def test_a_destination_that_is_not_empty_is_not_replaced(
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("leads_to", ["folder", "nothing"])
+async def test_a_destination_that_is_a_symlink_is_refused_before_anything_moves(
+    target: Any, source: Path, tmp_path: Path, leads_to: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "out").symlink_to(leads_to)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(PathExists, match="is a symlink; name the folder"):
+        await take_folder(target, "/no/such/folder", str(tmp_path / "out"))
+    assert set(tmp_path.iterdir()) == before
+
+
 # Targets of this machine --------------------------------------------------------------------
 
 
