@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 
-from benchmarks import docker, files, pipeline, search, shell, start
+from benchmarks import docker, files, pipeline, search, shell, ssh, start
 from benchmarks.harness import Figure
 
 MODULES = {
@@ -20,6 +20,7 @@ MODULES = {
     "shell": shell,
     "start": start,
     "docker": docker,
+    "ssh": ssh,
 }
 
 
@@ -40,6 +41,8 @@ def line(figure: Figure) -> str:
     )
     ratio = times(figure.ratio) if figure.reference else ""
     limit = times(figure.goal) if figure.reference else amount(figure.goal, figure.unit)
+    if figure.allowance_s:
+        limit += f" + {amount(figure.allowance_s, 's')}"
     mark = "met" if figure.met else "NOT MET"
     ours = amount(figure.ours, figure.unit)
     return f"| {figure.name} | {ours} | {against} | {ratio} | {limit} | {mark} |"
@@ -52,7 +55,7 @@ def times(ratio: float) -> str:
 
 def amount(value: float, unit: str) -> str:
     if unit != "s":
-        return f"{value:.1f} {unit}"
+        return f"{value:.1f} {unit}" if value >= 0.1 else f"{value:.2f} {unit}"
     if value < 1e-3:
         return f"{value * 1e6:.0f} us"
     return f"{value * 1e3:.2f} ms" if value < 1 else f"{value:.2f} s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from benchmarks.harness import Figure, compare, program
 from benchmarks.place import Place, open_place
@@ -15,7 +16,7 @@ RG = shutil.which("rg") or "rg"
 async def rows(*, quick: bool) -> AsyncIterator[Figure]:
     rounds = 7 if quick else 31
     async with open_place() as place:
-        _fill(place)
+        fill(place.folder)
         yield await _grep(place, "grep a literal in 5,000 files, by rg", rounds, goal=1.3)
         yield await compare(
             "find **/*.txt in 5,000 files, sorted",
@@ -26,7 +27,7 @@ async def rows(*, quick: bool) -> AsyncIterator[Figure]:
             rounds=rounds,
         )
     async with open_place(settings={"ripgrep": False}) as place:
-        _fill(place)
+        fill(place.folder)
         yield await _grep(place, "grep a literal in 5,000 files, own search", rounds, goal=3)
 
 
@@ -41,10 +42,11 @@ async def _grep(place: Place, name: str, rounds: int, *, goal: float) -> Figure:
     )
 
 
-def _fill(place: Place) -> None:
+def fill(at: Path) -> None:
+    """Write FILES small files below a folder, one of a hundred with what is searched for."""
     text = "".join(f"line {number} of some ordinary text\n" for number in range(60))
     for number in range(FILES):
-        folder = place.folder / f"d{number % 50:02d}" / f"e{number % 7}"
+        folder = at / f"d{number % 50:02d}" / f"e{number % 7}"
         folder.mkdir(parents=True, exist_ok=True)
         found = "needle_here\n" if number % 100 == 0 else ""
         (folder / f"f{number:04d}.txt").write_text(text + found + text)

@@ -17,10 +17,12 @@ import pytest
 from pytest_docker.plugin import DockerComposeExecutor, get_docker_services
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[1]
 IMAGE = "remotehands-test/python"
+#: What is worked on by Docker itself; SSH servers are started by whoever asks for them.
+SERVICES = ("python", "python-minimal", "minimal", "busybox", "locked")
 
 
 def pytest_configure() -> None:
@@ -75,20 +77,38 @@ def docker_services(
     docker_compose_project_name: str,
     docker_cleanup: list[str],
 ) -> Iterator[Any]:
-    """Start all services; as pytest-docker does, and removing them if only some have started."""
+    """Start nothing yet; remove whatever was started, also if only some of it has."""
     where = (docker_compose_command, docker_compose_file, docker_compose_project_name)
     with get_docker_services(*where, [], docker_cleanup) as services:
-        DockerComposeExecutor(*where).execute("up -d --no-build")
         yield services
 
 
 @pytest.fixture(scope="session")
-def compose_containers(
-    api: Any, docker_services: Any, docker_compose_project_name: str
-) -> Mapping[str, str]:
-    """Give the container's id of each service."""
+def compose_up(
+    api: Any,
+    docker_services: Any,
+    docker_compose_command: str,
+    docker_compose_file: str,
+    docker_compose_project_name: str,
+) -> Callable[[Iterable[str]], dict[str, str]]:
+    """Give a function that starts services and returns the container's id of each."""
+    where = (docker_compose_command, docker_compose_file, docker_compose_project_name)
     label = f"com.docker.compose.project={docker_compose_project_name}"
-    return {
-        container["Labels"]["com.docker.compose.service"]: container["Id"]
-        for container in api.containers(filters={"label": label})
-    }
+
+    def up(names: Iterable[str]) -> dict[str, str]:
+        DockerComposeExecutor(*where).execute(f"up -d --no-build {' '.join(names)}")
+        started = {
+            container["Labels"]["com.docker.compose.service"]: str(container["Id"])
+            for container in api.containers(filters={"label": label})
+        }
+        return {name: started[name] for name in names}
+
+    return up
+
+
+@pytest.fixture(scope="session")
+def compose_containers(
+    compose_up: Callable[[Iterable[str]], dict[str, str]],
+) -> Mapping[str, str]:
+    """Give the container's id of each service that is entered by Docker itself."""
+    return compose_up(SERVICES)

@@ -33,8 +33,15 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
 LoginGraceTime 30
+Port {port}
 """
-_CLIENT = """\
+#: What this user's own shell reads when it starts is no part of a test.
+_HOME = """
+Match User {user}
+  SetEnv HOME={folder}/home
+"""
+#: A configuration by which any name is one server.
+CLIENT = """\
 {extra}
 Host *
   HostName 127.0.0.1
@@ -64,6 +71,7 @@ class Sshd:
         # Whoever logs in must be able to read the authorized keys.
         self.folder = Path(tempfile.mkdtemp(prefix="remotehands-sshd-"))
         self.folder.chmod(0o755)
+        (self.folder / "home").mkdir()
         self.make_key("host_key")
         self.make_key("key")
         shutil.copy(self.folder / "key.pub", self.folder / "authorized_keys")
@@ -93,7 +101,7 @@ class Sshd:
         """Write a configuration by which any name is this server; return its file."""
         values = {"port": self.port, "user": self.user, "folder": self.folder, **said}
         file = self.folder / name
-        file.write_text(_CLIENT.format(extra=extra, more=more, **values))
+        file.write_text(CLIENT.format(extra=extra, more=more, **values))
         return str(file)
 
     def start(self) -> None:
@@ -101,7 +109,8 @@ class Sshd:
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         file = self.folder / "sshd_config"
-        file.write_text(_SERVER.format(folder=self.folder) + f"Port {self.port}\n" + self._options)
+        said = {"folder": self.folder, "port": self.port, "user": self.user}
+        file.write_text(_SERVER.format(**said) + self._options + _HOME.format(**said))
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._program, "-D", "-e", "-f", str(file)], stdin=subprocess.DEVNULL, stderr=log

@@ -10,6 +10,7 @@ from backends.remote.pipe import PipeChannel
 from backends.remote.shell_backend import ShellBackend
 from backends.ssh import SshBackend
 from backends.ssh.channel import SshChannel
+from backends.ssh.sftp_backend import SftpBackend
 from operations import (
     BashOperations,
     EditOperations,
@@ -33,6 +34,7 @@ def backends_keep_every_promise(
     | RemoteBackend
     | ShellBackend
     | SshBackend
+    | SftpBackend
     | MemoryBackend,
 ) -> None:
     """Assign one of each to all."""

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
+import anyio
+
 from backends.remote import bootstrap
 from backends.remote.backend import RemoteBackend
-from backends.remote.channel import Channel
+from backends.remote.channel import Channel, ChannelClosed
+from backends.remote.fallback import OPERATIONS
 from backends.ssh.address import Address, parse_address, parse_jumps
 from backends.ssh.config import DEFAULT_CONFIG
 from backends.ssh.credentials import Ask, Asking
 from backends.ssh.describe import describe_link
 from backends.ssh.line import login_line, with_login_env, with_user
 from backends.ssh.links import Links, Route
-from operations import BackendUnavailable
+from backends.ssh.sftp_backend import SftpBackend
+from backends.ssh.sftp_session import SftpSession
+from operations import BackendUnavailable, OperationError, TargetFacts
 
 __all__ = ["SshBackend"]
 
 _HELLO_S = 30.0
+_SILENCE_S = 30.0
+_PROBE_S, _MOST_SAID = 10.0, 1 << 20
+#: How a client of SFTP begins, and the fifth byte of the answer.
+_SFTP_INIT, _SFTP_VERSION = b"\0\0\0\x05\x01\0\0\0\x03", b"\x02"
+_NOT_CONFINED = (
+    "this login gives only SFTP, which cannot confine file tools to a root folder: links could be "
+    "swapped between a look and the use; let the server do it (ChrootDirectory)"
+)
 
 
 class SshBackend(RemoteBackend):
@@ -28,7 +43,8 @@ class SshBackend(RemoteBackend):
 
     One connection and one session on it serve any number of operations at once; a host without
     Python gets several sessions, and further connections where its server limits the sessions of
-    one. Nothing is installed on the host. asyncio only.
+    one. Where the login gives nothing but SFTP, files are handled through that, and commands are
+    refused. Nothing is installed on the host. asyncio only.
 
     Args:
         route: The way to the host.
@@ -38,6 +54,7 @@ class SshBackend(RemoteBackend):
         become_user: Whom everything runs as, through `sudo`; None for who logs in.
         login_env: Start from the environment of a login shell.
         connect_timeout_s: See `connect`.
+        root: See `RemoteBackend`; what `cwd` is by itself.
         options: See `RemoteBackend`.
     """
 
@@ -51,18 +68,24 @@ class SshBackend(RemoteBackend):
         become_user: str | None = None,
         login_env: bool = False,
         connect_timeout_s: float | None = None,
+        root: str | None = None,
         **options: Any,
     ) -> None:
+        cwd = cwd or root
         super().__init__(
             self._open,
             target=target,
             cwd=cwd or "/",
+            root=root,
             connect_timeout_s=connect_timeout_s or _HELLO_S,
             open_lane=self._open_program,
             **options,
         )
         self._target = target
         self._folder = cwd
+        self._root = root
+        self._silence_s: float = options.get("lease_s") or _SILENCE_S
+        self._sftp: SftpBackend | None = None
         self._become_user = become_user
         self._login_env = login_env
         self._links = Links(
@@ -110,7 +133,8 @@ class SshBackend(RemoteBackend):
             connect_timeout_s: Seconds for the whole way to the host, and then for the engine;
                 None for the configuration's ConnectTimeout, else 30. Waits for a person's answer
                 do not count.
-            options: `lease_s`, `settings`: see `RemoteBackend`.
+            options: `root` (what `cwd` is by itself), `unconfined_commands`, `lease_s`,
+                `settings`: see `RemoteBackend`.
 
         Raises:
             ValueError: The destination, a host of `via` or `become_user` is malformed.
@@ -130,6 +154,11 @@ class SshBackend(RemoteBackend):
             connect_timeout_s=connect_timeout_s,
             **options,
         )
+
+    @property
+    def facts(self) -> TargetFacts | None:
+        """See `TargetOperations`."""
+        return super().facts if self._sftp is None else self._sftp.facts
 
     async def describe(self) -> dict[str, dict[str, Any]]:
         """Return what is known of the connection (see `describe_link`).
@@ -159,15 +188,58 @@ class SshBackend(RemoteBackend):
         try:
             await super().__aenter__()
         except BackendUnavailable as error:
-            if not error.reason.startswith("the engine ended"):
-                raise
-            hint = "the server may run something else for this login (ForceCommand, its shell)"
-            raise BackendUnavailable(self._target, f"{error.reason}; {hint}") from error
+            await self._use_sftp(error)
         try:
             await self._find_folder()
         except BaseException:
-            await super().__aexit__(None, None, None)
+            await self._exit(None, None, None)
             raise
+
+    async def _use_sftp(self, error: BackendUnavailable) -> None:
+        """Have SFTP do every operation from now on, if that is all the login gives; else raise."""
+        # sudo's own words say more than that there is nothing but it.
+        if self._become_user is not None or self._links.first is None or await self._has_shell():
+            raise error
+        sftp = SftpBackend(self._open_sftp, target=self._target)
+        try:
+            await sftp.__aenter__()
+        except OperationError:
+            if not error.reason.startswith("the engine ended"):
+                raise error from None
+            hint = "the server may run something else for this login (ForceCommand, its shell)"
+            raise BackendUnavailable(self._target, f"{error.reason}; {hint}") from error
+        if self._root is not None:
+            await sftp.__aexit__(None, None, None)
+            raise BackendUnavailable(self._target, _NOT_CONFINED)
+        self._sftp = sftp
+        for name in (*OPERATIONS, "open_program"):
+            setattr(self, name, getattr(sftp, name))
+
+    async def _has_shell(self) -> bool:
+        """Tell whether a line reaches a shell; True as well where that does not show in time.
+
+        Something else answers where the server forces a command, as `internal-sftp`.
+        """
+        word = secrets.token_hex(8).encode()
+        line = login_line(["/bin/sh", "-c", f"echo {word.decode()}"])
+        said = b""
+        try:
+            channel = await self._links.open(line, program="echo", explain=self._explain)
+        except BackendUnavailable:
+            return False  # it runs nothing at all
+        with anyio.move_on_after(_PROBE_S) as scope:
+            with suppress(ChannelClosed):
+                await channel.send(_SFTP_INIT)
+                while word not in said and len(said) < _MOST_SAID:
+                    chunk = await channel.receive()
+                    said += chunk
+                    if not chunk or said[4:5] == _SFTP_VERSION:
+                        break
+        await channel.close()
+        return scope.cancelled_caught or word in said
+
+    async def _open_sftp(self) -> SftpSession:
+        return await self._links.open_sftp(silence_s=self._silence_s)
 
     async def __aexit__(
         self,
@@ -176,9 +248,22 @@ class SshBackend(RemoteBackend):
         traceback: TracebackType | None,
     ) -> None:
         try:
-            await super().__aexit__(exc_type, exc, traceback)
+            await self._exit(exc_type, exc, traceback)
         finally:
             await self._leave()
+
+    async def _exit(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        sftp, self._sftp = self._sftp, None
+        if sftp is not None:
+            for name in (*OPERATIONS, "open_program"):
+                delattr(self, name)
+            await sftp.__aexit__(exc_type, exc, traceback)
+        await super().__aexit__(exc_type, exc, traceback)
 
     async def _leave(self) -> None:
         self._is_open = False

@@ -12,11 +12,10 @@ import anyio
 import asyncssh
 
 from backends.remote.channel import ChannelClosed
+from backends.ssh.faults import why_lost
 
 __all__ = ["SshChannel", "open_session"]
 
-#: What may be under way to us: at 50 ms and 2 MiB no more than 15 MB/s would come.
-_WINDOW = 16 << 20
 _MOST_READ = 1 << 20
 #: Bytes that wait for a reader until asyncssh is told to wait, and to go on.
 _HIGH, _LOW = 4 << 20, 1 << 20
@@ -53,7 +52,6 @@ async def open_session(
             lambda: session,
             line,
             encoding=None,
-            window=_WINDOW,
             request_pty=False,
             x11_forwarding=False,
         )
@@ -242,10 +240,4 @@ class SshChannel:
 
     def _why(self) -> str:
         error = self._session.error
-        if error is None:
-            return "the channel is closed"
-        text = getattr(error, "reason", None) or str(error) or type(error).__name__
-        return {
-            "Connection lost": "the server closed the connection",
-            "Server not responding to keepalive": "the server gives no sign of itself any more",
-        }.get(text, text)
+        return "the channel is closed" if error is None else why_lost(error)

@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncssh
 
-__all__ = ["Unreachable", "Unusable", "is_passing", "reason_of"]
+__all__ = ["Unreachable", "Unusable", "is_passing", "reason_of", "why_lost"]
 
 
 class Unusable(Exception):
@@ -81,3 +81,12 @@ def reason_of(error: BaseException, host: str) -> str:
 def is_passing(error: BaseException) -> bool:
     """Return True for what may be over a moment later: a server that is just being restarted."""
     return isinstance(error, _PASSING) and not isinstance(error, socket.gaierror)
+
+
+def why_lost(error: BaseException) -> str:
+    """Return why a connection, or a session of it, is over, as a sentence part."""
+    text = getattr(error, "reason", None) or str(error) or type(error).__name__
+    return {
+        "Connection lost": "the server closed the connection",
+        "Server not responding to keepalive": "the server gives no sign of itself any more",
+    }.get(text, text)

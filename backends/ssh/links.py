@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import asyncssh
+from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
 from backends.ssh.address import Address
 from backends.ssh.channel import SshChannel, open_session
@@ -16,9 +17,12 @@ from backends.ssh.config import HostSettings, read_settings
 from backends.ssh.credentials import Asking
 from backends.ssh.faults import Unreachable, Unusable
 from backends.ssh.login import Login, log_in
+from backends.ssh.sftp_session import SftpSession, start_sftp
 from operations import BackendUnavailable
 
 __all__ = ["Link", "Links", "Route"]
+
+T = TypeVar("T")
 
 #: Pauses before further attempts after a loss, as while a server is restarted.
 _PAUSES_S = (0.1, 0.4, 1.0, 2.0)
@@ -124,6 +128,7 @@ class Links:
         self._timeout_s = connect_timeout_s
         self._links: list[Link] = []
         self._connecting = anyio.Lock()
+        self._failure: BackendUnavailable | None = None
         self._was_there = False
         self._open = False
 
@@ -157,20 +162,57 @@ class Links:
         Raises:
             BackendUnavailable: The host is not to be had, or opens no session.
         """
+
+        async def start(link: Link, release: Callable[[], None]) -> SshChannel:
+            return await open_session(
+                link.login.connection, line, program=program, explain=explain, on_closed=release
+            )
+
+        return await self._open_on_any(start)
+
+    async def open_sftp(self, *, silence_s: float) -> SftpSession:
+        """Open a session of the host's SFTP.
+
+        Args:
+            silence_s: See `SftpSession`.
+
+        Raises:
+            BackendUnavailable: The host is not to be had, or has no SFTP for us.
+        """
+
+        async def start(link: Link, release: Callable[[], None]) -> SftpSession:
+            client = await start_sftp(link.login.connection)
+            return SftpSession(
+                client,
+                target=self._target,
+                identity=f"{link.login.settings} {_key_of(link.login)}",
+                silence_s=silence_s,
+                abort=link.abort,
+                on_closed=release,
+            )
+
+        return await self._open_on_any(start)
+
+    async def _open_on_any(self, start: Callable[[Link, Callable[[], None]], Awaitable[T]]) -> T:
         while True:
             link, is_new = await self._link()
             try:
-                channel = await self._open_on(link, line, program, explain)
+                session = await self._open_on(link, start)
             except (asyncssh.Error, OSError) as error:
-                if is_new:
+                if _is_refusal(error):
+                    raise self._no_session(link, error) from error
+                if is_new or isinstance(error, asyncssh.SFTPError):
                     self._forget(link)
-                    said = getattr(error, "reason", "") or "it does not answer"
-                    reason = f"{link.login.settings} opens no session for us: {said}"
-                    raise BackendUnavailable(self._target, reason) from error
+                    raise self._no_session(link, error) from error
                 await self._doubt(link, error)
             else:
                 link.is_doubted = False
-                return channel
+                return session
+
+    def _no_session(self, link: Link, error: Exception) -> BackendUnavailable:
+        said = getattr(error, "reason", "") or "it does not answer"
+        reason = f"{link.login.settings} opens no session for us: {said}"
+        return BackendUnavailable(self._target, reason)
 
     async def _doubt(self, link: Link, error: Exception) -> None:
         """Decide about a connection that was good once and on which no session opens now."""
@@ -186,8 +228,8 @@ class Links:
             await anyio.sleep(_AGAIN_S)
 
     async def _open_on(
-        self, link: Link, line: str, program: str, explain: Callable[[str], str | None]
-    ) -> SshChannel:
+        self, link: Link, start: Callable[[Link, Callable[[], None]], Awaitable[T]]
+    ) -> T:
         open_still = True
 
         def release() -> None:
@@ -202,16 +244,12 @@ class Links:
         link.sessions += 1
         try:
             with anyio.fail_after(_SESSION_S):
-                return await open_session(
-                    link.login.connection,
-                    line,
-                    program=program,
-                    explain=explain,
-                    on_closed=release,
-                )
+                session = await start(link, release)
         except BaseException:
             release()
             raise
+        link.login.has_session()
+        return session
 
     def _forget(self, link: Link) -> None:
         """End a connection that is of no use any more."""
@@ -221,13 +259,21 @@ class Links:
 
     async def _link(self) -> tuple[Link, bool]:
         """Return a connection that may have room for a session, and whether it is a new one."""
+        before = self._failure
         async with self._connecting:
             for link in list(self._links):
                 if link.login.lost:
                     self._forget(link)
                 elif link.has_room:
                     return link, False
-            link = await self._connect()
+            if self._failure is not None and self._failure is not before:
+                # Of several lanes that waited for one attempt, the last would wait for as many.
+                raise BackendUnavailable(*self._failure.args)
+            try:
+                link = await self._connect()
+            except BackendUnavailable as error:
+                self._failure = error
+                raise
             if not self._open:
                 link.abort()
                 raise BackendUnavailable(self._target, "the backend was closed meanwhile")
@@ -274,3 +320,14 @@ class Links:
             Link(logins).abort()
             raise
         return Link(logins)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return True where all but what was to run was fine, the connection too."""
+    refused = isinstance(error, asyncssh.ChannelOpenError)
+    return refused and getattr(error, "code", None) == OPEN_REQUEST_SESSION_FAILED
+
+
+def _key_of(login: Login) -> str:
+    key = login.connection.get_server_host_key()
+    return str(key.get_fingerprint()) if key else ""

@@ -100,6 +100,18 @@ def open_place(
 
 
 @pytest.fixture(scope="module")
+def open_beside(
+    target_name: str, open_place: Callable[..., AbstractAsyncContextManager[Place]]
+) -> Callable[..., AbstractAsyncContextManager[Place]]:
+    """Give a function that opens a second place, with options, where a first one's files are."""
+
+    def opener(first: Place, **options: object) -> AbstractAsyncContextManager[Place]:
+        return open_place(**TARGETS[target_name].shares(first), **options)
+
+    return opener
+
+
+@pytest.fixture(scope="module")
 async def opened(
     open_place: Callable[..., AbstractAsyncContextManager[Place]],
 ) -> AsyncIterator[Place]:

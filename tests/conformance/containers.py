@@ -38,13 +38,13 @@ def in_container(service: str) -> Callable[..., AbstractAsyncContextManager[Plac
         top = f"/work/{_new_name(scratch)}"
         home = f"{top}/home"
         kind = {
-            "workdir": f"{top}/workspace",
+            "workdir": options.get("root", f"{top}/workspace"),
             **options,
             "env": {"HOME": home, **options.get("env", {})},
         }
         async with (
             DockerBackend.attach(containers[service], **kind) as backend,
-            _folders(backend, top, home),
+            _folders(backend, top, home, options),
         ):
             yield Place(backend, backend.cwd, ShellSeeder(backend), home)
 
@@ -58,10 +58,10 @@ async def behind_program(
     """Open a place behind a program, in a new folder of whatever /tmp it leads to."""
     top = f"/tmp/{_new_name(scratch)}"
     home = f"{top}/home"
-    kind = {"cwd": f"{top}/workspace", **options}
+    kind = {"cwd": options.get("root", f"{top}/workspace"), **options}
     async with (
         CommandBackend([*argv, "env", f"HOME={home}"], **kind) as backend,
-        _folders(backend, top, home),
+        _folders(backend, top, home, options),
     ):
         yield Place(backend, backend.cwd, ShellSeeder(backend), home)
 
@@ -71,7 +71,12 @@ def _new_name(scratch: Path) -> str:
 
 
 @asynccontextmanager
-async def _folders(backend: Any, top: str, home: str) -> AsyncIterator[None]:
+async def _folders(
+    backend: Any, top: str, home: str, options: Mapping[str, Any]
+) -> AsyncIterator[None]:
+    if "root" in options:  # which is another place's
+        yield
+        return
     for folder in (backend.cwd, home):
         await backend.make_directory(folder)
     try:

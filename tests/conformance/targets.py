@@ -14,7 +14,7 @@ from backends.command import CommandBackend
 from backends.local import EngineBackend, LocalBackend
 from backends.memory import MemoryBackend
 from tests.conformance.containers import behind_program, in_container
-from tests.conformance.hosts import over_ssh
+from tests.conformance.hosts import in_server, in_sftp_server, over_sftp, over_ssh
 from tests.conformance.places import Place
 from tests.conformance.scripted import handlers
 from tests.conformance.seeders import HostSeeder, TreeSeeder
@@ -37,10 +37,13 @@ class Target:
             opens a Place.
         fixture: What it stands on: a session fixture that makes it, or skips with the reason.
         loops: The event loops to run under; both where the channel itself may differ.
-        lacks: What a test may need and this target has not, with the reason: "shell" (a real
-            POSIX shell and programs), "permissions" (modes are enforced), "proc" (a /proc
-            filesystem), "fifo", or a program's name.
+        lacks: What a test may need and this target has not, with the reason: "commands" (bash at
+            all), "shell" (a real POSIX shell and programs), "permissions" (modes are enforced),
+            "proc" (a /proc filesystem), "fifo", "root" (confinement to a folder),
+            "shared" (a second place sees the files of the first), or a program's
+            name.
         differs: Names of tests known to fail here, with the reason; they must fail.
+        shares: Given a place, returns the options by which another one has the same files.
     """
 
     open: Callable[..., AbstractAsyncContextManager[Place]]
@@ -48,6 +51,7 @@ class Target:
     loops: tuple[str, ...] = ("asyncio",)
     lacks: dict[str, str] = field(default_factory=dict)
     differs: dict[str, str] = field(default_factory=dict)
+    shares: Callable[[Place], dict[str, Any]] = lambda _: {}
 
 
 def _host_folders(scratch: Path) -> tuple[str, str]:
@@ -61,7 +65,7 @@ def _on_this_machine(kind: Any) -> Callable[..., AbstractAsyncContextManager[Pla
     @asynccontextmanager
     async def open_place(scratch: Path, **options: Any) -> AsyncIterator[Place]:
         workspace, home = _host_folders(scratch)
-        async with kind(**{"cwd": workspace, **options}) as backend:
+        async with kind(**{"cwd": options.get("root", workspace), **options}) as backend:
             yield Place(backend, backend.cwd, HostSeeder(), home)
 
     return open_place
@@ -69,7 +73,12 @@ def _on_this_machine(kind: Any) -> Callable[..., AbstractAsyncContextManager[Pla
 
 @asynccontextmanager
 async def _in_memory(scratch: Path, **options: Any) -> AsyncIterator[Place]:
-    kind = {"cwd": "/workspace", "home": "/home/user", "commands": handlers(), **options}
+    kind = {
+        "cwd": options.get("root", "/workspace"),
+        "home": "/home/user",
+        "commands": handlers(),
+        **options,
+    }
     async with MemoryBackend(**kind) as backend:
         yield Place(backend, kind["cwd"], TreeSeeder(backend), kind["home"])
 
@@ -84,7 +93,19 @@ _NO_SUBREAPER = {
         "environment is found by none of them"
     )
 }
+_NO_ROOT = {"root": "a shell alone cannot confine file tools to a folder; it is refused"}
 _NO_PROC = "a bare chroot has no /proc: what left its session cannot be found"
+
+_ONLY_SFTP = "this login gives only SFTP: nothing can be run"
+_NO_IDENTITY = "SFTP tells no inode: a file that was replaced by its equal is taken for the same"
+_SFTP_LACKS = {
+    **dict.fromkeys(("commands", "shell", "proc"), _ONLY_SFTP),
+    "root": "SFTP cannot confine file tools to a folder; it is refused",
+}
+_SFTP_DIFFERS = {
+    "test_the_version_follows_the_content_and_the_file": _NO_IDENTITY,
+    "test_another_file_of_the_same_content_is_another_version": _NO_IDENTITY,
+}
 
 
 def _service(
@@ -113,6 +134,9 @@ TARGETS: dict[str, Target] = {
             "shell": "commands in memory are scripted; there is no shell that runs programs",
             "proc": "a tree in memory has no kernel behind it",
         },
+        shares=lambda place: {
+            "files": {f"/{path}": seed for path, seed in place.backend.snapshot("/").items()}
+        },
     ),
     # Services of docker-compose.yml.
     "python": _service("python", loops=_BOTH, lacks={"permissions": _ROOT_USER}),
@@ -122,11 +146,13 @@ TARGETS: dict[str, Target] = {
     "locked": _service("locked"),
     "minimal": _service(
         "minimal",
-        lacks={"permissions": _ROOT_USER, "python3": "this image has none"},
+        lacks={"permissions": _ROOT_USER, "python3": "this image has none", **_NO_ROOT},
         differs=_NO_SUBREAPER,
     ),
     "busybox": _service(
-        "busybox", lacks={"permissions": _ROOT_USER, **_BUSYBOX_LACKS}, differs=_NO_SUBREAPER
+        "busybox",
+        lacks={"permissions": _ROOT_USER, **_BUSYBOX_LACKS, **_NO_ROOT},
+        differs=_NO_SUBREAPER,
     ),
     # Programs that lead elsewhere.
     "command": Target(
@@ -145,13 +171,42 @@ TARGETS: dict[str, Target] = {
         },
     ),
     "sudo": Target(open=behind_program, fixture="sudo_argv"),
-    "bwrap": Target(open=behind_program, fixture="bwrap_argv", lacks=_HOST_LACKS),
+    "bwrap": Target(
+        open=behind_program,
+        fixture="bwrap_argv",
+        lacks={**_HOST_LACKS, "shared": "its /tmp is new for each program, so none sees another's"},
+    ),
     "podman": Target(open=behind_program, fixture="podman_argv", lacks={"permissions": _ROOT_USER}),
     # A bare sshd on this machine; asyncssh runs under asyncio only.
     "ssh": Target(open=over_ssh, fixture="sshd_program", lacks=_HOST_LACKS),
+    "ssh-sftp": Target(
+        open=over_sftp,
+        fixture="sshd_program",
+        lacks={**_HOST_LACKS, **_SFTP_LACKS},
+        differs=_SFTP_DIFFERS,
+    ),
+    # Users of a server in a container: of fish where there is Python, of tcsh where there is none.
+    "sshd": Target(
+        open=in_server("sshd", "fish"),
+        fixture="compose_servers",
+        lacks={"shared": "each place there is a new user's, who cannot use another's"},
+    ),
+    "sshd-minimal": Target(
+        open=in_server("sshd-minimal", "tcsh"),
+        fixture="compose_servers",
+        lacks={"python3": "this image has none", **_NO_ROOT},
+        differs=_NO_SUBREAPER,
+    ),
+    "sshd-sftp": Target(
+        open=in_sftp_server,
+        fixture="compose_servers",
+        lacks=_SFTP_LACKS,
+        differs=_SFTP_DIFFERS,
+    ),
     # Lanes of sh on this machine, as where there is no Python.
-    "shell": Target(open=in_shell(["sh"]), lacks=_HOST_LACKS),
+    "shell": Target(open=in_shell(["sh"]), lacks={**_HOST_LACKS, **_NO_ROOT}),
     "shell-busybox": Target(
-        open=in_shell([BUSYBOX, "sh"], only_busybox=True), lacks={**_HOST_LACKS, **_BUSYBOX_LACKS}
+        open=in_shell([BUSYBOX, "sh"], only_busybox=True),
+        lacks={**_HOST_LACKS, **_BUSYBOX_LACKS, **_NO_ROOT},
     ),
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.conformance.places import Place
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("commands")]
 
 
 async def execute(place: Place, command: str, **options: Any) -> tuple[bytes, ExecResult]:

@@ -1,4 +1,4 @@
-"""The table of limits in the README tells what the table of targets declares, and no more."""
+"""The table of limits in the docs tells what the table of targets declares, and no more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance.targets import TARGETS
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 _ANY = "any, as root"
 _AS_ROOT = "permissions"
 DECLARED = {
@@ -21,8 +21,8 @@ DECLARED = {
 
 
 def told() -> set[tuple[str, str]]:
-    """Return (target, the suite's word for a limit) pairs of the README's table."""
-    section = README.read_text(encoding="utf-8").partition("### Limits by target\n")[2]
+    """Return (target, the suite's word for a limit) pairs of the page's table."""
+    section = PAGE.read_text(encoding="utf-8").partition("## Limits by target\n")[2]
     rows = re.findall(r"^\| (.*) \| .* \| (.*) \|$", section.partition("\n## ")[0], re.MULTILINE)
     return {
         (name, word)

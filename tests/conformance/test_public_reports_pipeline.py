@@ -55,6 +55,7 @@ async def test_B05_an_abort_before_the_batch_starts_nothing(place: Place, execut
     assert not await place.exists("f")
 
 
+@pytest.mark.needs("commands")
 async def test_B05_an_abort_leaves_the_calls_behind_it_alone(place: Place) -> None:
     await place.put("g", b"content\n")
     abort = AbortWhen(printed=1)
@@ -70,6 +71,7 @@ async def test_B05_an_abort_leaves_the_calls_behind_it_alone(place: Place) -> No
     assert not await place.exists("f")
 
 
+@pytest.mark.needs("commands")
 async def test_B05_an_abort_takes_nothing_from_the_calls_that_are_over(place: Place) -> None:
     await place.put("g", b"content\n")
     abort = AbortWhen(printed=1, over=2)
@@ -86,6 +88,7 @@ async def test_B05_an_abort_takes_nothing_from_the_calls_that_are_over(place: Pl
     assert await place.get("f") == b"x"
 
 
+@pytest.mark.needs("commands")
 @pytest.mark.parametrize("count", [1, 40])
 async def test_B05_calls_beyond_the_limit_are_answered_too(place: Place, count: int) -> None:
     running = min(count, 4)
@@ -149,6 +152,7 @@ async def test_B37_the_after_hook_is_told_of_failures(place: Place) -> None:
     assert seen == [("read", True), ("read", False), ("bash", True)]
 
 
+@pytest.mark.needs("commands")
 async def test_B37_updates_pass_hooks(place: Place) -> None:
     events: list[Any] = []
     [message] = await place.batch(
@@ -245,7 +249,11 @@ async def test_B71_what_is_no_whole_number_is_refused_by_name(place: Place, offs
         ("ls", {"path": None, "limit": None}),
         ("find", {"pattern": "*", "path": None}),
         ("grep", {"pattern": "x", "ignoreCase": None, "context": None}),
-        ("bash", {"command": "echo hi", "timeout": None}),
+        pytest.param(
+            "bash",
+            {"command": "echo hi", "timeout": None},
+            marks=pytest.mark.needs("commands"),
+        ),
     ],
 )
 async def test_B72_null_stands_for_what_is_left_out(

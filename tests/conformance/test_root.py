@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conformance.places import text
-from tests.conformance.targets import TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from tests.conformance.places import Place
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs("root")]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("root"), pytest.mark.needs("shared")]
 
 #: Paths as a model may write them, all to what is outside of the root; {top} is above it.
 OUTSIDE = {
@@ -33,7 +32,7 @@ OUTSIDE = {
 
 
 @pytest.fixture
-async def app(place: Place, open_place: Callable[..., Any], target_name: str) -> Callable[..., Any]:
+async def app(place: Place, open_beside: Callable[..., Any]) -> Callable[..., Any]:
     """Give a function that opens a place which is confined to one folder of this one."""
     await place.put("secret.txt", "needle of others\n")
     await place.put("app-evil/secret.txt", "needle of others\n")
@@ -53,11 +52,11 @@ async def app(place: Place, open_place: Callable[..., Any], target_name: str) ->
     for name, target in links.items():
         await place.symlink(target, f"app/{name}")
 
-    @asynccontextmanager
-    async def open_app(**options: Any) -> AsyncIterator[Place]:
-        shared = TARGETS[target_name].shares(place)
-        async with open_place(root=place.path("app"), **shared, **options) as opened:
-            yield opened
+    def open_app(**options: Any) -> AbstractAsyncContextManager[Place]:
+        opened: AbstractAsyncContextManager[Place] = open_beside(
+            place, root=place.path("app"), **options
+        )
+        return opened
 
     return open_app
 

@@ -39,6 +39,7 @@ async def project(place: Place) -> None:
     await place.put("src/__pycache__/stats.pyc", b"\x00mean")
 
 
+@pytest.mark.needs("commands")
 async def test_an_agent_finds_and_fixes_a_bug(place: Place) -> None:
     await project(place)
     listing, found, grepped, read = await place.batch(
@@ -111,6 +112,7 @@ async def test_events_tell_the_whole_story_in_order(place: Place) -> None:
         json.dumps(event_to_dict(event), allow_nan=False).encode("utf-8")
 
 
+@pytest.mark.needs("commands")
 async def test_a_command_streams_before_it_ends(place: Place) -> None:
     events: list[Any] = []
     [message] = await place.batch(
@@ -144,6 +146,7 @@ async def test_a_batch_keeps_the_order_of_its_calls(place: Place) -> None:
     ]
 
 
+@pytest.mark.needs("commands")
 async def test_one_failure_can_end_the_others(place: Place) -> None:
     slow, failing = await place.batch(
         ("bash", {"command": "sleep 60"}), ("read", {"path": "nope"}), on_error="cancel"
@@ -166,6 +169,7 @@ async def test_what_one_call_writes_the_next_reads(place: Place) -> None:
     assert said(again).strip() == "two"
 
 
+@pytest.mark.needs("commands")
 async def test_a_command_and_the_file_tools_see_one_tree(place: Place) -> None:
     said(await place.run("bash", command="echo made > made.txt"))
     assert said(await place.run("read", path="made.txt")).strip() == "made"

@@ -63,6 +63,7 @@ async def test_the_tools_are_the_seven_in_fixed_order(place: Place) -> None:
     assert names == [tool.name for tool in place.tools()]
 
 
+@pytest.mark.needs("commands")
 async def test_the_shell_of_the_facts_is_the_one_that_runs(place: Place) -> None:
     message = await place.run("bash", command="echo hi")
     assert said(message).strip() == "hi"

@@ -1,6 +1,7 @@
 """Nothing that a command started outlives it, wherever it runs.
 
-What runs in a container is counted there, by execs of their own through /proc.
+What runs in a container is counted there, by execs of their own through /proc; also what was
+started over SSH, by whatever user.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,7 +19,9 @@ from tests.end_to_end.driving import Run, driving
 from tests.end_to_end.processes import command_lines, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from tests.servers import Server
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts through /proc"),
@@ -45,11 +49,18 @@ HIDDEN = {
     "hidden": ("(env -i setsid sh -c 'sleep {m} & wait' &); sleep {m}", 3),
 }
 
+_BY_SSH = ("sshd_program", "compose_servers")
 _ALL_COMMAND_LINES = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'"
-#: By fixture: the targets that a URL alone leads to.
-_ELSEWHERE = [
-    name for name, target in TARGETS.items() if target.fixture not in ("", "sshd_program", None)
-]
+#: Programs that lead somewhere, and containers.
+_PLACES = [name for name, target in TARGETS.items() if target.fixture not in ("", *_BY_SSH)]
+#: Who logs in over SSH, and whom everything then runs as; "" for who has logged in.
+_LOGINS = {
+    "ssh": ("", ""),
+    "sshd": ("user", ""),
+    "sshd as root who becomes a user": ("root", "user"),
+    "sshd-minimal": ("user", ""),
+    "sshd-minimal as root": ("root", ""),
+}
 
 
 @dataclass(frozen=True)
@@ -61,14 +72,34 @@ class Elsewhere:
 
 
 @pytest.fixture
-def elsewhere(request: pytest.FixtureRequest) -> Elsewhere:
+def elsewhere(request: pytest.FixtureRequest) -> Iterator[Elsewhere]:
     """Give a target of the conformance suite's table, or skip with its reason."""
+    if request.param in _LOGINS:
+        yield from _over_ssh(request)
+        return
     target = TARGETS[request.param]
     given = request.getfixturevalue(target.fixture)
-    if not isinstance(given, dict):
-        return Elsewhere(f"command:{shlex.join(given)}", command_lines)
-    container, api = given[request.param], request.getfixturevalue("api")
-    return Elsewhere(f"docker://{container}", lambda: _execute(api, container).splitlines())
+    if isinstance(given, dict):
+        container, api = given[request.param], request.getfixturevalue("api")
+        yield Elsewhere(f"docker://{container}", lambda: _execute(api, container).splitlines())
+    else:
+        yield Elsewhere(f"command:{shlex.join(given)}", command_lines)
+
+
+def _over_ssh(request: pytest.FixtureRequest) -> Iterator[Elsewhere]:
+    login, become = _LOGINS[request.param]
+    if not login:
+        config = request.getfixturevalue("sshd").config(name="kill_matrix")
+        yield Elsewhere(f"ssh://box/tmp?config={quote(config)}", command_lines)
+        return
+    server: Server = request.getfixturevalue("compose_servers")[request.param.split()[0]]
+    user = server.add_user()
+    try:
+        config = server.config(user if login == "user" else login)
+        then = f"&user={user}" if become else ""
+        yield Elsewhere(f"ssh://box/tmp?config={quote(config)}{then}", server.command_lines)
+    finally:
+        server.remove_user(user)
 
 
 def _execute(api: Any, container: str, command: str = _ALL_COMMAND_LINES) -> str:
@@ -79,8 +110,8 @@ def _execute(api: Any, container: str, command: str = _ALL_COMMAND_LINES) -> str
 def _everywhere(test: str) -> pytest.MarkDecorator:
     """Return the mark that runs a test on all these targets, expecting what is declared."""
     parameters = []
-    for name in _ELSEWHERE:
-        reason = TARGETS[name].differs.get(test)
+    for name in [*_PLACES, *_LOGINS]:
+        reason = TARGETS[name.split()[0]].differs.get(test)
         marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
         parameters.append(pytest.param(name, id=name, marks=marks))
     return pytest.mark.parametrize("elsewhere", parameters, indirect=True)

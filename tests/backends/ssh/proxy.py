@@ -19,7 +19,6 @@ class Wire:
         delay_s: How long each piece takes, in either direction.
         bytes_per_s: How much passes in a second, each way; None for all.
         swallows: True while nothing passes and nobody is told, as when a host vanishes.
-        turns: How often the direction changed from "from us" to "to us".
     """
 
     def __init__(self, port: int) -> None:
@@ -27,9 +26,7 @@ class Wire:
         self.delay_s = 0.0
         self.bytes_per_s: float | None = None
         self.swallows = False
-        self.turns = 0
         self.accepted = 0
-        self._sending = False
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,7 +80,7 @@ class Wire:
         try:
             with contextlib.suppress(OSError):
                 while data := await source.read(_PIECE):
-                    self._note(len(data), ours=ours)
+                    self._sent += len(data) if ours else 0
                     due = asyncio.get_running_loop().time() + self.delay_s
                     queue.put_nowait((due, data))
                     if self._count_at is not None and self._sent >= self._count_at:
@@ -111,10 +108,3 @@ class Wire:
                 if not self.swallows:
                     sink.write(data)
                     await sink.drain()
-
-    def _note(self, count: int, *, ours: bool) -> None:
-        if ours:
-            self._sent += count
-        if self._sending and not ours:
-            self.turns += 1
-        self._sending = ours

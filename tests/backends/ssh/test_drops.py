@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
@@ -14,10 +12,12 @@ import pytest
 from backends.ssh import SshBackend
 from operations import BackendUnavailable, ConnectionLost
 from tests.backends.ssh.proxy import Wire
+from tests.backends.ssh.waiting import eventually
 from tests.sshd import Sshd, runs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -35,12 +35,6 @@ async def backend(sshd: Sshd, wire: Wire, tmp_path: Path) -> AsyncIterator[SshBa
         "box", config=config, known_hosts=str(known), cwd=str(tmp_path), lease_s=LEASE_S
     ) as opened:
         yield opened
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
-        while not condition():
-            await anyio.sleep(0.02)
 
 
 async def exec_until(backend: SshBackend, command: str) -> None:
@@ -149,62 +143,6 @@ async def test_an_engine_that_is_killed_is_started_again_on_the_same_connection(
                     await exec_until(backend, f"kill -9 {engine}; sleep 20")
                 assert await backend.exists("/")
         assert wire.accepted == 1
-
-
-async def test_cuts_at_any_moment_repeat_nothing_and_leave_nothing(
-    backend: SshBackend, wire: Wire, tmp_path: Path
-) -> None:
-    """A mixed load; each command appends its own line, each write is acknowledged or lost."""
-    rng = random.Random(4)
-    log = tmp_path / "log"
-    acknowledged: dict[str, bytes] = {}
-    done: list[str] = []
-
-    async def attempt(work: Callable[[], Awaitable[Any]]) -> bool:
-        try:
-            await work()
-        except (ConnectionLost, BackendUnavailable):
-            return False
-        return True
-
-    async def load(worker: int) -> None:
-        for number in range(15):
-            word = f"{worker}.{number}"
-
-            async def append(word: str = word) -> None:
-                await exec_until(backend, f"echo {word} >> {log}")
-
-            content = os.urandom(20_000)
-            path = f"{tmp_path}/f{worker}"
-
-            async def write(path: str = path, content: bytes = content) -> None:
-                await backend.write_file(path, content)
-
-            if await attempt(append):
-                done.append(word)
-            if await attempt(write):
-                acknowledged[path] = content
-            else:
-                acknowledged.pop(path, None)
-
-    async def cuts() -> None:
-        while True:
-            await anyio.sleep(rng.uniform(0.02, 0.4))
-            wire.cut()
-
-    with anyio.fail_after(100):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cuts)
-            async with anyio.create_task_group() as loads:
-                for worker in range(4):
-                    loads.start_soon(load, worker)
-            tasks.cancel_scope.cancel()
-    lines = log.read_text().split()
-    assert len(lines) == len(set(lines))
-    assert set(done) <= set(lines)
-    for path, content in acknowledged.items():
-        assert Path(path).read_bytes() == content
-    await eventually(lambda: all(not name.startswith(".") for name in os.listdir(tmp_path)))
 
 
 async def test_closing_over_a_silent_wire_is_bounded(sshd: Sshd, wire: Wire) -> None:

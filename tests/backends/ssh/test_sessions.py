@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
 from backends.ssh import SshBackend
-from operations import GrepQuery
+from tests.backends.ssh.lone_shell import without_python
 from tests.backends.ssh.proxy import Wire
 from tests.sshd import Sshd
-from toolkit.calls import ToolCall
-from toolkit.runner import ToolRunner
-from toolkit.toolset import coding_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.anyio
@@ -46,48 +43,6 @@ async def test_any_number_of_operations_over_one_session(
                     tasks.start_soon(use, number)
             assert (await backend.describe())["ssh"]["sessions"] == 1
         assert wire.accepted == 1
-
-
-async def test_each_operation_is_one_round_trip(sshd: Sshd, wire: Wire, tmp_path: Path) -> None:
-    """A delay makes what is under way together one turn of the wire."""
-    wire.delay_s = 0.05
-    known = sshd.know(wire.port, name="known_wire")
-    # No sign of life of ours or asyncssh's is to be counted.
-    config = sshd.config("Host *\n  ServerAliveInterval 0\n", port=wire.port, name="slow")
-    backend = SshBackend.connect(
-        "box", config=config, known_hosts=str(known), cwd=str(tmp_path), lease_s=600
-    )
-
-    async def turns(work: Callable[[], Awaitable[Any]]) -> int:
-        await anyio.sleep(0.15)
-        before = wire.turns
-        await work()
-        return wire.turns - before
-
-    async with backend:
-        await backend.write_file(f"{tmp_path}/file", b"old\n" * 100)
-        await backend.grep(GrepQuery(pattern="old", path=str(tmp_path), limit=3))
-        async with ToolRunner(coding_tools(backend)) as runner:
-
-            def call(name: str, **arguments: Any) -> Callable[[], Awaitable[Any]]:
-                async def work() -> None:
-                    [message] = await runner.run([ToolCall(id="1", name=name, arguments=arguments)])
-                    assert not message.is_error, message
-
-                return work
-
-            path = f"{tmp_path}/file"
-            for name, arguments in {
-                "read": {"path": path},
-                "write": {"path": path, "content": "old\n"},
-                "bash": {"command": "true"},
-                "ls": {"path": str(tmp_path)},
-                "find": {"path": str(tmp_path), "pattern": "*"},
-                "grep": {"path": str(tmp_path), "pattern": "old"},
-            }.items():
-                assert await turns(call(name, **arguments)) == 1, name
-            edits = [{"oldText": "old", "newText": "new"}]
-            assert await turns(call("edit", path=path, edits=edits)) == 2
 
 
 async def test_a_large_file_passes_both_ways(sshd: Sshd, tmp_path: Path) -> None:
@@ -133,10 +88,7 @@ async def test_a_host_without_python_is_used_through_its_shell(
     limit: str, server: Callable[..., Sshd], tmp_path: Path
 ) -> None:
     """With further connections where the server limits the sessions of one."""
-    for name in os.listdir("/usr/bin"):
-        if not name.startswith(("python", "platform-python")):
-            os.symlink(f"/usr/bin/{name}", tmp_path / name)
-    made = server(limit + f'ForceCommand PATH={tmp_path} /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
+    made = server(limit + without_python(tmp_path / "bin"))
     work = made.folder / "work"
     work.mkdir()
     async with SshBackend.connect("box", config=made.config(), cwd=str(work)) as backend:

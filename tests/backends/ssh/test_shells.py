@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from backends.ssh import SshBackend
+from tests.backends.ssh.lone_shell import without_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,3 +93,33 @@ async def test_two_names_of_one_host_are_one_machine(sshd: Sshd) -> None:
         assert first.facts
         assert second.facts
         assert first.facts.machine_id == second.facts.machine_id
+
+
+@pytest.mark.parametrize("far", ["python", "sh alone"])
+async def test_umask_locale_and_temporary_folder_are_the_targets(
+    far: str, server: Callable[[str], Sshd], tmp_path: Path
+) -> None:
+    made = server("" if far == "python" else without_python(tmp_path / "bin"))
+    home = made.folder / "home"
+    (home / "temporary").mkdir()
+    (home / ".bashrc").write_text(
+        "umask 027; export LC_ALL=C.UTF-8 TMPDIR=$HOME/temporary; cd /usr\n"
+    )
+    async with SshBackend.connect("box", config=made.config()) as backend:
+        assert backend.cwd == str(home)
+        await backend.write_file(f"{home}/written", b"")
+        words = f"umask; echo $LC_ALL $TMPDIR; pwd; touch {home}/touched"
+        assert await said(backend, words) == f"0027\nC.UTF-8 {home}/temporary\n/\n"
+        modes = [(home / name).stat().st_mode & 0o777 for name in ("written", "touched")]
+        assert modes == [0o640, 0o640]
+        kept = await backend.exec_tail(
+            "seq 100",
+            cwd="/",
+            on_snapshot=lambda _: None,
+            tail_bytes=10,
+            keep_over_bytes=10,
+            keep_over_lines=10,
+        )
+        assert str(kept.kept_path).startswith(f"{home}/temporary/")
+    assert not Path(str(kept.kept_path)).exists()
+    assert list((home / "temporary").iterdir()) == []
