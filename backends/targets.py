@@ -42,6 +42,10 @@ def open_target(
 ) -> Backend:
     """Return the backend that a target's URL names, not yet entered.
 
+    Other packages add schemes by the entry point group `remotehands.backends`: its name is the
+    scheme, and what it names is called with the URL, `cwd`, `env` and a dict of further options,
+    and returns a backend.
+
     Args:
         url: One of TARGETS.
         cwd: The folder that tools work in; None for the URL's, else the backend's default.
@@ -54,12 +58,31 @@ def open_target(
         ValueError: No backend has the scheme, or what follows it is not as the scheme wants it.
     """
     scheme, colon, _ = url.partition(":")
-    opener = _OPENERS.get(scheme) if colon else None
+    opener = (_OPENERS.get(scheme) or _installed(scheme)) if colon else None
     if opener is None:
         raise ValueError(f"{url!r}: no such target; there are {', '.join(TARGETS.values())}")
     if keep_output and scheme != "memory":  # whose files end with it anyway
         options["settings"] = {**options.get("settings", {}), "keep_output": True}
     return opener(url, cwd, env, options)
+
+
+def _installed(scheme: str) -> Callable[..., Backend] | None:
+    """Return what another package opens a scheme with, or None.
+
+    Raises:
+        ValueError: The package cannot be loaded.
+    """
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group="remotehands.backends", name=scheme):
+        try:
+            opener: Callable[..., Backend] = found.load()
+        except (ImportError, AttributeError) as error:
+            raise ValueError(
+                f"{scheme}: is {found.value}, which cannot be loaded: {error}"
+            ) from error
+        return opener
+    return None
 
 
 def _host_folder(url: str) -> str | None:

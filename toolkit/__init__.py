@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         event_to_dict,
     )
     from toolkit.failures import ToolFailure
+    from toolkit.fleet import Fleet, HostMessage, HostStatus
     from toolkit.function_tool import tool_from_function
     from toolkit.hooks import (
         AfterToolCall,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     )
     from toolkit.prompt import tools_prompt
     from toolkit.runner import ToolRunner, run_tool_calls
+    from toolkit.schemas import SchemaFormat, tool_schemas
     from toolkit.tool import (
         AgentTool,
         AgentToolResult,
@@ -92,10 +94,12 @@ _HOMES = {
         "event_to_dict",
     ),
     "failures": ("ToolFailure",),
+    "fleet": ("Fleet", "HostMessage", "HostStatus"),
     "function_tool": ("tool_from_function",),
     "hooks": ("AfterToolCall", "BeforeToolCall", "Block", "ReplaceArguments", "ToolResultOverride"),
     "prompt": ("tools_prompt",),
     "runner": ("ToolRunner", "run_tool_calls"),
+    "schemas": ("SchemaFormat", "tool_schemas"),
     "tool": (
         "AgentTool",
         "AgentToolResult",
@@ -124,12 +128,16 @@ __all__ = [
     "Block",
     "ErrorKind",
     "Event",
+    "Fleet",
+    "HostMessage",
+    "HostStatus",
     "ImageContent",
     "Listener",
     "MessageEnd",
     "MessageStart",
     "OnUpdate",
     "ReplaceArguments",
+    "SchemaFormat",
     "TextContent",
     "Tool",
     "ToolCall",
@@ -160,6 +168,7 @@ __all__ = [
     "read_only_tools",
     "run_tool_calls",
     "tool_from_function",
+    "tool_schemas",
     "tools_prompt",
     "wrap_tool_definition",
 ]

@@ -14,6 +14,8 @@ from toolkit.calls import ErrorKind, ImageContent, TextContent
 from toolkit.invoke import invoke
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from toolkit.abort import AbortSignal
 
 __all__ = [
@@ -145,8 +147,10 @@ class ToolDefinition(Tool[P]):
         execution_mode: As in `AgentTool`.
         prompt_snippet: One line on the tool for the system prompt.
         prompt_guidelines: Sentences on how to use it well, for the system prompt.
-        render_call: `render_call(params)` gives one line of plain text on a call.
-        render_result: `render_result(result)` gives plain text on a result.
+        render_call: `render_call(params)` gives what a console of rich prints for a call: text or
+            a renderable, one line or little more.
+        render_result: `render_result(params, result)` gives the same for a result, also for one
+            that is not complete; it takes `max_lines=`, the most lines of its body.
     """
 
     label: str
@@ -155,8 +159,8 @@ class ToolDefinition(Tool[P]):
     execution_mode: ExecutionMode | None = None
     prompt_snippet: str | None = None
     prompt_guidelines: Sequence[str] = field(default=())
-    render_call: Callable[[P], str] | None = None
-    render_result: Callable[[AgentToolResult], str] | None = None
+    render_call: Callable[[P], RenderableType] | None = None
+    render_result: Callable[..., RenderableType] | None = None
 
 
 def wrap_tool_definition(

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from toolkit import AgentTool, TextContent, ToolCall, ToolResultMessage, ToolRunner, coding_tools
+from toolkit import (
+    AgentTool,
+    Listener,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    ToolRunner,
+    coding_tools,
+)
 from toolkit.cli.output import Output
+from toolkit.cli.screen import Screen, on_terminal
 from toolkit.cli.session import EXIT_UNREACHABLE, EXIT_USAGE, abort_on_interrupt
 
 if TYPE_CHECKING:
     from backends.targets import Backend
+    from toolkit.cli.log import EventLog
 
-__all__ = ["call_once", "message_text", "parse_pairs"]
+__all__ = ["CallFormat", "call_once", "message_text", "parse_pairs"]
+
+#: text: rendered on a terminal, else as message; message: what a model reads; json: all of it.
+CallFormat = Literal["text", "message", "json"]
 
 
 async def call_once(
@@ -21,9 +36,10 @@ async def call_once(
     name: str,
     pairs: list[str],
     args: str | None,
-    output: Literal["text", "json"],
+    output: CallFormat,
+    log: EventLog | None = None,
 ) -> int:
-    """Run one call and print its result.
+    """Run one call and print its result; on a terminal, as text, it is shown while it runs too.
 
     Returns:
         0, 1 if the result is an error, 2 for malformed arguments, 3 if the target was unreachable.
@@ -34,11 +50,20 @@ async def call_once(
     except ValueError as error:
         print(f"toolkit: {error}", file=sys.stderr)
         return EXIT_USAGE
-    async with abort_on_interrupt() as interrupt, ToolRunner(tools) as runner:
-        call = ToolCall(id="1", name=name, arguments=arguments)
+    call = ToolCall(id="1", name=name, arguments=arguments)
+    screen = Screen(calls=False, max_lines=None) if output == "text" and on_terminal() else None
+    listeners: list[Listener] = [] if log is None else [log.listen]
+    if screen is not None:
+        listeners.append(screen.listen)
+    async with (
+        abort_on_interrupt() as interrupt,
+        ToolRunner(tools, listeners=listeners) as runner,
+        nullcontext() if screen is None else screen.live(),
+    ):
         (message,) = await runner.run([call], signal=interrupt.signal)
     out = Output(utf8=output == "json")
-    out.line(message.to_json() if output == "json" else message_text(message))
+    if screen is None:
+        out.line(message.to_json() if output == "json" else message_text(message))
     unreachable = message.error_kind == "unavailable"
     return out.exit_code(EXIT_UNREACHABLE if unreachable else int(message.is_error))
 
@@ -68,13 +93,18 @@ def parse_arguments(
 def parse_pairs(pairs: list[str], schema: Any = None) -> dict[str, Any]:
     """Turn ["limit=5", "path=a"] into {"limit": 5, "path": "a"} by the types of the schema.
 
+    A value "@FILE" is the content of a file of this machine, "-" all of standard input, each as
+    UTF-8; "@@x" is the text "@x".
+
     Args:
         pairs: Each KEY=VALUE.
         schema: The tool's arguments model, or None: every value is then text.
 
     Raises:
-        ValueError: One has no "=" or no key.
+        ValueError: One has no "=" or no key, or what it names cannot be read.
     """
+    if sum(pair.endswith("=-") for pair in pairs) > 1:
+        raise ValueError("standard input can be the value of one key only")
     fields = schema.model_fields if schema is not None else {}
     arguments: dict[str, Any] = {}
     for pair in pairs:
@@ -82,8 +112,30 @@ def parse_pairs(pairs: list[str], schema: Any = None) -> dict[str, Any]:
         if not equals or not key:
             raise ValueError(f"argument {pair!r} is not KEY=VALUE (as in path=src/main.py)")
         field = fields.get(key)
+        value = _content(key, value)
         arguments[key] = value if field is None else _typed(value, field.annotation)
     return arguments
+
+
+def _content(key: str, value: str) -> str:
+    """Return what a value means: itself, or the content of what it names."""
+    if value == "-":
+        if sys.stdin is None:
+            raise ValueError(f"{key}=-: standard input is closed")
+        name, read = "-", sys.stdin.buffer.read
+    elif value.startswith("@@"):
+        return value[1:]
+    elif value.startswith("@") and len(value) > 1:
+        name, read = value, Path(value[1:]).read_bytes
+    else:
+        return value
+    try:
+        return read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{key}={name}: byte {error.start} is not UTF-8") from None
+    except OSError as error:
+        right = f"write {key}=@{name} for that text itself"
+        raise ValueError(f"{key}={name}: {error.strerror}; {right}") from None
 
 
 def _typed(value: str, annotation: Any) -> Any:

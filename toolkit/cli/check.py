@@ -12,7 +12,7 @@ from operations import BackendUnavailable, ConnectionLost, OperationError
 from toolkit.cli.output import Output
 from toolkit.cli.report import Report, as_json
 from toolkit.cli.report_text import as_text
-from toolkit.cli.session import EXIT_UNREACHABLE, TargetFailed, complain, open_session
+from toolkit.cli.session import EXIT_UNREACHABLE, TargetFailed, Where, complain, open_session
 from toolkit.cli.shown import named
 from toolkit.cli.survey import survey
 
@@ -51,7 +51,7 @@ async def check_target(
     out = Output(utf8=output == "json")
     started = time.perf_counter()
     try:
-        async with open_session(target, cwd) as backend:
+        async with open_session(target, Where(cwd=cwd)) as backend:
             connect_ms = (time.perf_counter() - started) * 1000
             report = await _look(backend, target, connect_ms, remove_kept=remove_kept)
     except TargetFailed as error:

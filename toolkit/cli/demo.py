@@ -27,7 +27,7 @@ from toolkit import (
     coding_tools,
 )
 from toolkit.cli.call import message_text
-from toolkit.cli.session import EXIT_UNREACHABLE, TargetFailed, complain, open_session
+from toolkit.cli.session import EXIT_UNREACHABLE, TargetFailed, Where, complain, open_session
 from toolkit.cli.shown import named, shown, styled
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ async def run_demo_on(target: str) -> int:
         malformed, 3 for one that is unreachable.
     """
     try:
-        async with open_session(target, None) as backend:
+        async with open_session(target, Where()) as backend:
             return await _repair_on(backend, target)
     except TargetFailed as error:
         return complain(str(error), error.exit_code)

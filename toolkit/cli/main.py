@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
+from toolkit.cli.completion import complete_keys, complete_targets, complete_tools
 from toolkit.cli.targets import TARGETS
+
+if TYPE_CHECKING:
+    from toolkit.cli.hosts import Targets
+    from toolkit.cli.log import EventLog
 
 __all__ = ["main"]
 
@@ -15,28 +21,58 @@ EXIT_ERROR, EXIT_USAGE, EXIT_UNREACHABLE = 1, 2, 3
 app = typer.Typer(
     name="toolkit",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Run an agent's tool calls (read, write, edit, bash, grep, find, ls) on any machine.",
     epilog="Exit codes: 0 done, 1 the result is an error, 2 usage, 3 target unreachable, "
-    "130 interrupted.",
+    "130 interrupted; of several targets, 3 if any was unreachable, else 1 if any result is an "
+    "error.",
 )
 
 docker = typer.Typer(no_args_is_help=True, help="Look after containers of our own.")
 app.add_typer(docker, name="docker")
 
 On = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         "--on",
         metavar="TARGET",
-        help=f"Where the tools act: {'; '.join(TARGETS.values())}.",
+        help=f"Where the tools act, local: if it is left out: {'; '.join(TARGETS.values())}. Give "
+        "it again for many; or ranges of hosts, 'ssh://web[01-40]' or 'ssh://[a,b,c].lan'; or "
+        "@FILE, which has one a line and # before comments; or a name that a configuration file "
+        "gives one (see `remotehands.toml` in the pages).",
+        show_default=False,
+        autocompletion=complete_targets,
     ),
+]
+Forks = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Of many targets, how many at one time.")
 ]
 Cwd = Annotated[
     str | None,
     typer.Option(help="Working folder on the target, for relative paths and commands."),
+]
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Confine the file tools to this folder of the target; bash is refused then.",
+    ),
+]
+Unconfined = Annotated[
+    bool,
+    typer.Option(
+        "--unconfined-commands", help="With --root: run commands all the same; it holds none."
+    ),
+]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        metavar="FILE",
+        help='Add every event to FILE, as lines of JSON: {"schema": 1, "time", "target", "event"}.',
+    ),
 ]
 
 
@@ -62,30 +98,83 @@ def _root(
     pass
 
 
-@app.command(epilog="Example: toolkit call read path=src/main.py limit=20")
+@app.command(
+    epilog="Examples: toolkit call read path=src/main.py limit=20; "
+    "toolkit call bash command=uptime --on 'ssh://web[01-40]'"
+)
 def call(
     tool: Annotated[
-        str, typer.Argument(metavar="TOOL", help="One of read, write, edit, bash, grep, find, ls.")
+        str,
+        typer.Argument(
+            metavar="TOOL",
+            help="One of read, write, edit, bash, grep, find, ls.",
+            autocompletion=complete_tools,
+        ),
     ],
     pairs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Arguments of the tool, one each."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Arguments of the tool, one each: KEY=@FILE is a file's content, KEY=- standard "
+            "input, KEY=@@x the text @x.",
+            autocompletion=complete_keys,
+        ),
     ] = None,
     args: Annotated[
         str | None, typer.Option("--args", metavar="JSON", help="Arguments as one JSON object.")
     ] = None,
-    on: On = "local:",
+    on: On = None,
     cwd: Cwd = None,
+    root: Root = None,
+    unconfined_commands: Unconfined = False,  # noqa: FBT002 - an option of the command line
+    forks: Forks = 32,
     output: Annotated[
-        Literal["text", "json"],
-        typer.Option("--format", help="text: what a model would read; json: the whole message."),
+        Literal["text", "message", "json"],
+        typer.Option(
+            "--format",
+            help="text: for people on a terminal, else as message; message: what a model would "
+            "read; json: the whole message.",
+        ),
     ] = "text",
+    log: Log = None,
 ) -> None:
-    """Run one tool call and print its result."""
-    from toolkit.cli.call import call_once
-    from toolkit.cli.session import run_session
+    """Run one tool call and print its result.
 
-    _exit(run_session(call_once, on, cwd, tool, pairs or [], args, output, keep_output=True))
+    The tools and their keys; those in brackets may be left out:
+
+    \b
+      read   path [offset] [limit]
+      write  path content
+      edit   path edits='[{"old_text": "...", "new_text": "..."}]'
+      bash   command [timeout]
+      grep   pattern [path] [glob] [ignore_case] [literal] [context] [limit]
+      find   pattern [path] [limit]
+      ls     [path] [limit]
+
+    A command may run for 120 seconds if it has no timeout of its own.
+
+    On many targets, each is answered as soon as it is done, and none waits for one that is slow or
+    dead. Each line begins with its target's name, or is {"target": ..., "message": {...}}. On a
+    terminal, a table shows the state of all meanwhile. The exit code is 3 if a target was
+    unreachable, else 1 if a result is an error. An interrupt ends what runs; a second one does not
+    wait until all is closed.
+    """  # noqa: D301 - click wants the backspace
+    from toolkit.cli.session import Where, run_session
+
+    targets = _targets(on)
+    where = Where(cwd=cwd, root=root, unconfined_commands=unconfined_commands)
+    with _log(log, targets) as events:
+        if targets.many:
+            from toolkit.cli.fleet import call_everywhere
+
+            code = call_everywhere(targets, where, forks, tool, pairs or [], args, output, events)
+        else:
+            from toolkit.cli.call import call_once
+
+            asked = (tool, pairs or [], args, output, events)
+            url = targets.targets[0].url
+            code = run_session(call_once, url, where, *asked, keep_output=True)
+    _exit(code)
 
 
 @app.command(
@@ -93,8 +182,11 @@ def call(
 )
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON lines; - for standard input.")],
-    on: On = "local:",
+    on: On = None,
     cwd: Cwd = None,
+    root: Root = None,
+    unconfined_commands: Unconfined = False,  # noqa: FBT002
+    forks: Forks = 32,
     events: Annotated[  # noqa: FBT002 - an option of the command line
         bool, typer.Option("--events", help="Print every event, not only result messages.")
     ] = False,
@@ -108,29 +200,98 @@ def run(
     concurrency: Annotated[
         int, typer.Option(min=1, help="Most calls of a batch at one time.")
     ] = 32,
+    output: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(
+            "--format",
+            help="text: for people; json: lines of JSON. By default text on a terminal, else json.",
+        ),
+    ] = None,
+    log: Log = None,
 ) -> None:
     """Run calls from JSON lines as they come; print one result message a line.
 
     A line is one call, {"id": ..., "name": ..., "arguments": {...}}, or a list of calls that
     form one batch. A malformed line gets an error message of its own, and the rest still runs.
     An interrupt (SIGINT) aborts the running batch, prints its messages and leaves nothing behind.
+
+    On many targets, FILE is read to its end first, and nothing is run if a line is malformed. Then
+    all calls are run on each, and a line of output is {"target": ..., "message": {...}}. The exit
+    code is 3 if a target was unreachable, else 1 if a result is an error; with one target, errors
+    are answers and the code is 0.
     """
     from toolkit.cli.run import RunOptions, run_lines
-    from toolkit.cli.session import run_session
+    from toolkit.cli.screen import on_terminal
+    from toolkit.cli.session import Where, run_session
 
+    targets = _targets(on)
+    where = Where(cwd=cwd, root=root, unconfined_commands=unconfined_commands)
+    wants_text = output == "text" or (output is None and on_terminal())
     options = RunOptions(
         events=events,
+        rendered=wants_text and not events,
         tool_execution="sequential" if sequential else "parallel",
         on_error=on_error,
         max_concurrency=concurrency,
     )
-    _exit(run_session(run_lines, on, cwd, file, options))
+    with _log(log, targets) as log_events:
+        if targets.many:
+            from toolkit.cli.fleet import run_everywhere
+
+            code = run_everywhere(targets, where, forks, file, options, log_events)
+        else:
+            url = targets.targets[0].url
+            code = run_session(run_lines, url, where, file, options, log_events)
+    _exit(code)
+
+
+tools = typer.Typer(
+    invoke_without_command=True,
+    epilog="Examples: toolkit tools; toolkit tools --format anthropic --strict; "
+    "toolkit tools prompt",
+)
+app.add_typer(tools, name="tools")
+
+
+@tools.callback()
+def _tools(
+    context: typer.Context,
+    output: Annotated[
+        Literal["text", "json", "anthropic", "openai", "openai-responses", "gemini", "mcp"],
+        typer.Option("--format", help="text: for people; the others: JSON as that API wants it."),
+    ] = "text",
+    strict: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option(
+            "--strict",
+            help="For APIs that hold a model to the schema: all arguments required, or null.",
+        ),
+    ] = False,
+) -> None:
+    """Tell what the tools are: for people, or as the schemas that a model API gets."""
+    if context.invoked_subcommand is None:
+        from toolkit.cli.tools import print_tools
+
+        _exit(print_tools(output, strict=strict))
+
+
+@tools.command()
+def prompt() -> None:
+    """Print the section of a system prompt that tells a model of the tools."""
+    from toolkit.cli.tools import print_prompt
+
+    _exit(print_prompt())
 
 
 @app.command(epilog="Example: toolkit check docker://web --format json")
 def check(
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="As --on of the other commands.")
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="As --on of the other commands.",
+            autocompletion=complete_targets,
+        ),
     ] = "local:",
     cwd: Cwd = None,
     output: Annotated[
@@ -150,7 +311,7 @@ def check(
     from toolkit.cli.check import check_target
     from toolkit.cli.session import run_until_interrupted
 
-    _exit(run_until_interrupted(check_target, target, cwd, output, remove_kept))
+    _exit(run_until_interrupted(check_target, _one(target), cwd, output, remove_kept))
 
 
 @app.command()
@@ -161,6 +322,7 @@ def demo(
             "--on",
             metavar="TARGET",
             help="Do it there instead, as on docker+run://IMAGE; nothing stays there.",
+            autocompletion=complete_targets,
         ),
     ] = None,
 ) -> None:
@@ -168,7 +330,9 @@ def demo(
     from toolkit.cli.demo import run_demo, run_demo_on
     from toolkit.cli.session import run_until_interrupted
 
-    _exit(run_until_interrupted(run_demo) if on is None else run_until_interrupted(run_demo_on, on))
+    if on is None:
+        _exit(run_until_interrupted(run_demo))
+    _exit(run_until_interrupted(run_demo_on, _one(on)))
 
 
 @docker.command()
@@ -191,5 +355,42 @@ def prune(
     _exit(run_until_interrupted(prune_containers, engine, output))
 
 
-def _exit(code: int) -> None:
+def _targets(on: list[str] | None) -> Targets:
+    from toolkit.cli.hosts import read_targets
+
+    try:
+        return read_targets(on or ["local:"])
+    except ValueError as error:
+        _refuse(str(error))
+
+
+def _one(target: str) -> str:
+    """Return the URL of one target, which may be named."""
+    from toolkit.cli.config import url_of
+
+    try:
+        return url_of(target)
+    except ValueError as error:
+        _refuse(str(error))
+
+
+def _log(file: str | None, targets: Targets) -> AbstractContextManager[EventLog | None]:
+    if file is None:
+        return nullcontext()
+    from toolkit.cli.log import EventLog
+    from toolkit.cli.shown import named
+
+    try:
+        return EventLog(file, named(targets.targets[0].url))
+    except OSError as error:
+        _refuse(f"--log {file}: {error.strerror}")
+
+
+def _refuse(why: str) -> NoReturn:
+    from toolkit.cli.session import complain
+
+    raise typer.Exit(complain(why, EXIT_USAGE)) from None
+
+
+def _exit(code: int) -> NoReturn:
     raise typer.Exit(code)

@@ -50,6 +50,8 @@ def _engine(report: Report) -> str:
     kind = kind_of(facts)
     if kind == "memory":
         return "a tree in memory"
+    if kind == "sftp":
+        return "none; SFTP, since nothing can be run there: only files can be handled"
     if kind == "shell":
         return "none; lanes of sh, since no Python 3.6 or newer is there"
     if found is None or found.python is None:

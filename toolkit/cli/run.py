@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ import anyio.to_thread
 from toolkit import (
     AbortSignal,
     Event,
+    Listener,
     TextContent,
     ToolCall,
     ToolResultMessage,
@@ -26,29 +28,41 @@ from toolkit import (
     event_to_dict,
 )
 from toolkit.cli.output import Output
+from toolkit.cli.screen import Screen
 from toolkit.cli.session import EXIT_USAGE, abort_on_interrupt
 
 if TYPE_CHECKING:
     from backends.targets import Backend
+    from toolkit.cli.log import EventLog
 
-__all__ = ["RunOptions", "run_lines"]
+__all__ = ["RunOptions", "read_script", "run_lines"]
 
 EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
 #: A line that is longer is malformed; a 10 MB command with every character escaped fits.
 MAX_LINE = 96 << 20
+#: What is shown of one result on a terminal.
+_SHOWN_LINES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How batches are run and what is printed."""
+    """How batches are run and what is printed.
+
+    Attributes:
+        events: Print every event, not only result messages.
+        rendered: Show calls and results as people like them, instead of JSON.
+    """
 
     events: bool
+    rendered: bool
     tool_execution: Literal["parallel", "sequential"]
     on_error: Literal["continue", "cancel"]
     max_concurrency: int
 
 
-async def run_lines(backend: Backend, file: str, options: RunOptions) -> int:
+async def run_lines(
+    backend: Backend, file: str, options: RunOptions, log: EventLog | None = None
+) -> int:
     """Answer each line of `file` ("-": standard input) in turn.
 
     It ends early after an interrupt, and when nobody takes its output any more: a call whose
@@ -70,16 +84,26 @@ async def run_lines(backend: Backend, file: str, options: RunOptions) -> int:
             told = event_to_dict(event)
             out.line(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
 
+        screen = Screen(calls=True, max_lines=_SHOWN_LINES) if options.rendered else None
+        listeners: list[Listener] = [] if log is None else [log.listen]
+        if screen is not None:
+            listeners.append(screen.listen)
+        elif options.events:
+            listeners.append(print_event)
         runner = ToolRunner(
             coding_tools(backend),
-            listeners=[print_event] if options.events else [],
+            listeners=listeners,
             tool_execution=options.tool_execution,
             on_error=options.on_error,
             max_concurrency=options.max_concurrency,
         )
-        async with runner:
+        async with runner, nullcontext() if screen is None else screen.live():
             lines = _lines_until(descriptor, interrupt.signal)
-            await _answer(runner, lines, interrupt.signal, out, events=options.events)
+            # Listeners tell of messages where there are any for that.
+            told = screen is not None or options.events
+            await _answer(runner, lines, interrupt.signal, out, told=told)
+        if screen is not None:
+            print(f"toolkit: {screen.summary()}", file=sys.stderr)
         if out.lost is None and interrupt.signal.is_set():
             return EXIT_INTERRUPTED
         return out.exit_code(0 if out.lost is None else EXIT_ERROR)
@@ -102,13 +126,33 @@ def _open(file: str) -> int:
     return descriptor
 
 
+def read_script(file: str) -> list[list[ToolCall]]:
+    """Return the batches of all lines of `file` ("-": standard input), read to its end.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: A line is malformed, or there is no call.
+    """
+    script = []
+    with open(_open(file), "rb", closefd=file != "-") as opened:
+        for number, line in enumerate(iter(lambda: opened.readline(MAX_LINE + 1), b""), 1):
+            try:
+                if line.strip():
+                    script.append(parse_line(line, number))
+            except ValueError as error:
+                raise ValueError(f"{file}, line {number}: {error}; nothing was run") from None
+    if not any(script):
+        raise ValueError(f"{file}: there is no call in it")
+    return script
+
+
 async def _answer(
     runner: ToolRunner,
     lines: AsyncIterator[bytes],
     signal: AbortSignal,
     out: Output,
     *,
-    events: bool,
+    told: bool,
 ) -> None:
     number = 0
     async for line in lines:
@@ -121,7 +165,7 @@ async def _answer(
             out.line(_malformed(number, str(error)).to_json())
             continue
         messages = await runner.run(calls, signal=signal)
-        if not events:  # message_end carries them there
+        if not told:
             for message in messages:
                 out.line(message.to_json())
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 import anyio
@@ -23,21 +24,52 @@ if TYPE_CHECKING:
     from backends.targets import Backend
 
 __all__ = [
+    "EXIT_ERROR",
+    "EXIT_INTERRUPTED",
+    "EXIT_UNREACHABLE",
+    "EXIT_USAGE",
     "TargetFailed",
+    "Where",
     "abort_on_interrupt",
     "complain",
+    "leave_threads",
     "open_session",
     "run_async",
     "run_session",
     "run_until_interrupted",
 ]
 
-EXIT_USAGE, EXIT_UNREACHABLE, EXIT_INTERRUPTED = 2, 3, 130
+EXIT_ERROR, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_INTERRUPTED = 1, 2, 3, 130
 #: How much of a reason is told; the far end may have had a say in it.
 _REASON_CHARS = 2000
 _THREADS_S = 10.0
 
 Arguments = TypeVarTuple("Arguments")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """How a target is opened, whichever it is.
+
+    Attributes:
+        cwd: Working folder on the target; None for the target's own.
+        root: The folder that file tools are confined to, or None.
+        unconfined_commands: Run commands in spite of a root.
+    """
+
+    cwd: str | None = None
+    root: str | None = None
+    unconfined_commands: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Return what `open_target` takes."""
+        if self.root is None:
+            return {"cwd": self.cwd}
+        return {
+            "cwd": self.cwd,
+            "root": self.root,
+            "unconfined_commands": self.unconfined_commands,
+        }
 
 
 def run_async(main: Callable[[*Arguments], Awaitable[int]], *args: *Arguments) -> int:
@@ -48,7 +80,7 @@ def run_async(main: Callable[[*Arguments], Awaitable[int]], *args: *Arguments) -
 def run_session(
     main: Callable[..., Awaitable[int]],
     target: str,
-    cwd: str | None,
+    where: Where,
     *args: Any,
     keep_output: bool = False,
 ) -> int:
@@ -57,7 +89,7 @@ def run_session(
     Args:
         main: What to run.
         target: A target's URL.
-        cwd: Working folder on the target; None for the target's own.
+        where: How it is opened.
         args: What else `main` gets.
         keep_output: See `backends.targets.open_target`.
 
@@ -67,7 +99,7 @@ def run_session(
 
     async def session() -> int:
         try:
-            async with open_session(target, cwd, keep_output=keep_output) as backend:
+            async with open_session(target, where, keep_output=keep_output) as backend:
                 return await main(backend, *args)
         except TargetFailed as error:
             return complain(str(error), error.exit_code)
@@ -89,13 +121,13 @@ class TargetFailed(Exception):
 
 @asynccontextmanager
 async def open_session(
-    target: str, cwd: str | None, *, keep_output: bool = False
+    target: str, where: Where, *, keep_output: bool = False
 ) -> AsyncIterator[Backend]:
     """Give the backend of an open target.
 
     Args:
         target: A target's URL.
-        cwd: Working folder on the target; None for the target's own.
+        where: How it is opened.
         keep_output: See `backends.targets.open_target`.
 
     Raises:
@@ -103,7 +135,7 @@ async def open_session(
     """
     async with AsyncExitStack() as stack:
         try:
-            opened = open_target(target, cwd=cwd, keep_output=keep_output)
+            opened = open_target(target, keep_output=keep_output, **where.options())
             backend: Backend = await stack.enter_async_context(opened)
         except ValueError as error:
             raise TargetFailed(str(error), EXIT_USAGE) from error
@@ -135,18 +167,20 @@ def run_until_interrupted(main: Callable[[*Arguments], Awaitable[int]], *args: *
 
     code = run_async(watched)
     if code == EXIT_INTERRUPTED:
-        _leave_threads(code)
+        leave_threads(code)
     return code
 
 
-def _leave_threads(code: int) -> None:
+def leave_threads(code: int, wait_s: float = _THREADS_S) -> None:
     """End the process if threads go on, since it would wait for them when it ends.
 
-    A thread that waits for a Docker engine which says nothing cannot be interrupted. Others may
-    have a container in hand that is to be removed, so each gets a while.
+    A thread that waits for somebody who says nothing cannot be interrupted. Others may have
+    something in hand that is to be put right, so each gets a while.
     """
-    end = time.monotonic() + _THREADS_S
-    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    end = time.monotonic() + wait_s
+    main = threading.main_thread()
+    # No end of a process waits for daemons.
+    others = [each for each in threading.enumerate() if each is not main and not each.daemon]
     for thread in others:
         thread.join(max(0.0, end - time.monotonic()))
     if any(thread.is_alive() for thread in others):
@@ -157,14 +191,22 @@ def _leave_threads(code: int) -> None:
 
 
 @asynccontextmanager
-async def abort_on_interrupt() -> AsyncIterator[AbortController]:
-    """Give a controller that SIGINT and SIGTERM set off, for as long as the block runs."""
+async def abort_on_interrupt(
+    *, again: Callable[[], object] = lambda: None
+) -> AsyncIterator[AbortController]:
+    """Give a controller that SIGINT and SIGTERM set off, for as long as the block runs.
+
+    Args:
+        again: Called for each further signal.
+    """
     controller = AbortController()
 
     async def watch(task_status: anyio.abc.TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             task_status.started()
             async for _ in signals:
+                if controller.signal.is_set():
+                    again()
                 controller.abort("interrupted")
 
     async with anyio.create_task_group() as tasks:

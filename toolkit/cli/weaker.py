@@ -38,16 +38,38 @@ class Weakness:
     remedy: str
 
 
+_SHELL = "let this user log in with a shell"
+_ONLY_FILES = (
+    Weakness(
+        promise="commands",
+        reason="this login gives only SFTP: files can be handled, but bash is refused",
+        remedy=_SHELL,
+    ),
+    Weakness(
+        promise="search",
+        reason="grep and find fetch what they search, at most 256 MiB and 500,000 names",
+        remedy=_SHELL,
+    ),
+    Weakness(
+        promise="versions",
+        reason="SFTP tells no inode, so a file that was replaced by its equal counts as the same",
+        remedy=_SHELL,
+    ),
+)
+
+
 def kind_of(facts: TargetFacts) -> str:
-    """Return what does the work on a target: "memory", "shell" (lanes of sh) or "engine"."""
+    """Return what does the work there: "memory", "sftp", "shell" (lanes of sh) or "engine"."""
     if facts.platform == "memory":
         return "memory"
+    if "sftp_only" in facts.capabilities:
+        return "sftp"
     return "shell" if "shell_fallback" in facts.capabilities else "engine"
 
 
 def kill_promise(facts: TargetFacts) -> str:
     """Return how well a command can be ended there: "complete", "weaker" or "none" to end."""
-    if facts.platform == "memory":
+    if kind_of(facts) in ("memory", "sftp"):
         return "none"
     whole = {"engine": "subreaper" in facts.capabilities}.get(kind_of(facts), False)
     return "complete" if whole else "weaker"
@@ -64,6 +86,8 @@ def weaknesses(facts: TargetFacts, found: Survey | None, cwd: str) -> list[Weakn
     if facts.platform == "memory":
         reason = "commands are scripted; no program ever runs"
         return [Weakness(promise="commands", reason=reason, remedy="take any other target")]
+    if kind_of(facts) == "sftp":
+        return list(_ONLY_FILES)
     found_weak = [*_commands(facts, found), *_searches(facts)]
     if found is None or not found.whole:
         reason = "the target did not say all of what it has, so more may be weaker"

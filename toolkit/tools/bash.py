@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +21,7 @@ from toolkit.failures import ToolFailure
 from toolkit.live_output import LiveOutput
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import check_cwd, retell
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.command_report import report_command, report_output
 from toolkit.texts.output import OutputTail
 from toolkit.texts.truncate import MAX_BYTES, MAX_LINES, format_size, over_limit, utf8_size
@@ -105,7 +107,8 @@ def create_bash_tool_definition(
             "Each bash call starts anew in the working folder: `cd` and variables do not last.",
             "Give a timeout to commands that may take long; never wait for input.",
         ),
-        render_call=lambda params: f"$ {params.command}",
+        render_call=partial(call_view, "bash"),
+        render_result=partial(result_view, "bash"),
     )
 
 

@@ -22,6 +22,7 @@ from toolkit.mutation_key import mutation_key
 from toolkit.mutation_queue import mutation_queue
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import Found, at_existing, check_cwd, resolve_path, retell
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.edit_plan import EditPlan, plan_edit
 from toolkit.texts.match import Edit
 from toolkit.texts.written import in_place_note
@@ -102,8 +103,8 @@ def create_edit_tool_definition(
             "Use edit to change a file. Copy old_text from what read showed, and keep it short.",
             "Make several changes to one file in one edit call with several edits.",
         ),
-        render_call=lambda params: f"edit {params.path} ({len(params.edits)})",
-        render_result=_diff_of,
+        render_call=partial(call_view, "edit"),
+        render_result=partial(result_view, "edit"),
     )
 
 
@@ -231,7 +232,3 @@ def _told(
     return AgentToolResult.text(
         "\n\n".join((text, *(f"[{each}]" for each in notes))), details=details
     )
-
-
-def _diff_of(result: AgentToolResult) -> str:
-    return str((result.details or {}).get("diff", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,7 @@ from operations import FindOperations, GlobResult, PathNotFound, Progress
 from toolkit.interrupt import unless_aborted
 from toolkit.optional import optional_operations
 from toolkit.paths import Found, at_existing, check_cwd, join_given
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.search_notes import rooted_notes, unreadable_note
 from toolkit.texts.text import escape_names
 from toolkit.texts.truncate import MAX_BYTES, MAX_COUNT, Truncation, truncate_head
@@ -88,7 +90,8 @@ def create_find_tool_definition(
         execute=execute,
         prompt_snippet="find files and folders by glob",
         prompt_guidelines=("Use find, not find or ls -R in bash, to find files by name.",),
-        render_call=lambda params: f"find {params.pattern} in {params.path or '.'}",
+        render_call=partial(call_view, "find"),
+        render_result=partial(result_view, "find"),
     )
 
 

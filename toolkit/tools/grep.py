@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +13,7 @@ from operations import GrepMatch, GrepOperations, GrepQuery, GrepResult
 from toolkit.interrupt import unless_aborted
 from toolkit.optional import optional_operations
 from toolkit.paths import Found, at_existing, check_cwd, join_given
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.match_lines import match_lines, match_values
 from toolkit.texts.search_notes import rooted_notes, unreadable_note
 from toolkit.texts.text import escape_name
@@ -87,7 +89,8 @@ def create_grep_tool_definition(
             "Use grep, not grep or rg in bash, to search files.",
             "Narrow a search with path and glob before you raise its limit.",
         ),
-        render_call=lambda params: f"grep {params.pattern!r} in {params.path or '.'}",
+        render_call=partial(call_view, "grep"),
+        render_result=partial(result_view, "grep"),
     )
 
 

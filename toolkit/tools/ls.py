@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolkit.interrupt import unless_aborted
 from toolkit.optional import optional_operations
 from toolkit.paths import Found, at_existing, check_cwd
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.text import escape_name
 from toolkit.texts.truncate import MAX_BYTES, MAX_COUNT, truncate_head
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
@@ -72,7 +74,8 @@ def create_ls_tool_definition(
         execute=execute,
         prompt_snippet="list a folder",
         prompt_guidelines=("Use ls, not ls in bash, to see what a folder holds.",),
-        render_call=lambda params: f"ls {params.path or '.'}",
+        render_call=partial(call_view, "ls"),
+        render_result=partial(result_view, "ls"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +14,7 @@ from toolkit.images import MAX_FILE_BYTES, view_image
 from toolkit.interrupt import unless_aborted
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import Found, at_existing, check_cwd
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.languages import language_of
 from toolkit.texts.lines import window_of
 from toolkit.texts.shown_lines import ShownLines, show_lines
@@ -85,7 +87,8 @@ def create_read_tool_definition(
             "Read a file before you edit it.",
             "In a large file, read the part you need with offset and limit.",
         ),
-        render_call=_render_call,
+        render_call=partial(call_view, "read"),
+        render_result=partial(result_view, "read"),
     )
 
 
@@ -234,11 +237,3 @@ def _noted(text: str, note: str) -> str:
 def _scanned(path: str, progress: Progress) -> str:
     total = f" of {format_size(progress.total)}" if progress.total else ""
     return f"{path}: {format_size(progress.done)}{total} scanned"
-
-
-def _render_call(params: ReadArguments) -> str:
-    span = ""
-    if params.offset or params.limit:
-        first = params.offset or 1
-        span = f":{first}-{first + params.limit - 1 if params.limit else ''}"
-    return f"read {params.path}{span}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +15,7 @@ from toolkit.mutation_key import mutation_key
 from toolkit.mutation_queue import mutation_queue
 from toolkit.optional import OptionalOperations, optional_operations
 from toolkit.paths import check_cwd, resolve_path, retell
+from toolkit.rendering import call_view, result_view
 from toolkit.texts.truncate import count_lines, format_size
 from toolkit.texts.written import in_place_note
 from toolkit.tool import AgentTool, AgentToolResult, OnUpdate, ToolDefinition, wrap_tool_definition
@@ -70,7 +72,8 @@ def create_write_tool_definition(
             "Use write for new files and complete rewrites; use edit for changes to a file.",
             "Do not write files with cat or echo in bash.",
         ),
-        render_call=lambda params: f"write {params.path}",
+        render_call=partial(call_view, "write"),
+        render_result=partial(result_view, "write"),
     )
 
 

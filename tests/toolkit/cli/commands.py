@@ -16,16 +16,47 @@ TOOLKIT = [sys.executable, "-m", "toolkit.cli"]
 
 
 def toolkit(
-    *argv: str, cwd: Path, env: dict[str, str] | None = None
+    *argv: str, cwd: Path, stdin: str | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*TOOLKIT, *argv],
         cwd=cwd,
+        input=stdin,
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
         timeout=60,
     )
+
+
+def on_terminal(*argv: str, cwd: Path, types: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run the command on a terminal of 120 times 12; return its exit code and what was shown.
+
+    Args:
+        argv: The command's arguments.
+        cwd: Where it runs.
+        types: What is typed once a text has been shown, each once.
+    """
+    said = ""
+    types = dict(types or {})
+    # In a process of its own, since forking one that has threads is not safe.
+    spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "12"}
+    with subprocess.Popen(
+        [sys.executable, "-c", spawn, *TOOLKIT, *argv],
+        cwd=cwd,
+        env={**env, "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while piece := os.read(process.stdout.fileno(), 1 << 16):
+            said += piece.decode()
+            for text in [text for text in types if text in said]:
+                process.stdin.write(types.pop(text).encode())
+                process.stdin.flush()
+    return process.returncode, said
 
 
 def program(path: Path, script: str) -> Path:

@@ -6,10 +6,16 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
 from tests.toolkit.cli.commands import TOOLKIT, is_alive, place_with, toolkit, wait_for
+
+if TYPE_CHECKING:
+    from tests.servers import Server
+    from tests.sshd import Sshd
 
 REPAIRED = "+    return (price * (100 - percent) + 50) // 100"
 
@@ -85,3 +91,33 @@ def test_an_interrupt_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     assert (process.returncode, stderr) == (130, "")
     wait_for(lambda: not is_alive(int(pid_file.read_text())))
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_it_repairs_the_project_on_a_host_and_leaves_nothing_there(
+    sshd: Sshd, tmp_path: Path
+) -> None:
+    config = quote(sshd.config(name="demo"))
+    done = toolkit("demo", "--on", f"ssh://box?config={config}", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the tests pass: yes" in done.stdout
+    assert REPAIRED in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert sshd.engines() == []
+    assert list((sshd.folder / "home").iterdir()) == []
+
+
+def test_it_repairs_the_project_on_a_host_in_a_container_as_a_user_there(
+    compose_servers: dict[str, Server], tmp_path: Path
+) -> None:
+    server = compose_servers["sshd"]
+    user = server.add_user()
+    try:
+        config = quote(server.config(user))
+        done = toolkit("demo", "--on", f"ssh://box?config={config}", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "the tests pass: yes" in done.stdout
+        assert REPAIRED in done.stdout
+        left = server.execute('find / -xdev -user "$1" ! -path "/proc/*" 2>/dev/null', user).split()
+        assert set(left) <= {f"/home/{user}", f"/work/{user}"}
+    finally:
+        server.remove_user(user)
