@@ -10,6 +10,7 @@ What another file system or a bind mount shows below the root counts as outside,
 
 import errno
 import os
+import stat
 import struct
 
 from backends.engine.kept import open_kept
@@ -86,7 +87,6 @@ class ConfinedPlace(Place):
         for _ in range(_ATTEMPTS):
             folder, name = self._resolve(parts, follow=not flags & os.O_NOFOLLOW)
             try:
-                # A link can only be there if it came after the path was followed.
                 fd = os.open(name or b".", flags | os.O_NOFOLLOW, mode, dir_fd=folder)
             except OSError as error:
                 if error.errno != errno.ELOOP or flags & os.O_NOFOLLOW:
@@ -94,6 +94,10 @@ class ConfinedPlace(Place):
                 continue
             finally:
                 os.close(folder)
+            # A link can only be there if it came after the path was followed. O_PATH opens it.
+            if not flags & os.O_NOFOLLOW and stat.S_ISLNK(os.fstat(fd).st_mode):
+                os.close(fd)
+                continue
             return self._checked(fd)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 

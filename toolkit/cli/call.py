@@ -14,7 +14,6 @@ from toolkit import (
     TextContent,
     ToolCall,
     ToolResultMessage,
-    ToolRunner,
     coding_tools,
 )
 from toolkit.cli.output import Output
@@ -23,6 +22,7 @@ from toolkit.cli.session import EXIT_UNREACHABLE, EXIT_USAGE, abort_on_interrupt
 
 if TYPE_CHECKING:
     from backends.targets import Backend
+    from toolkit.cli.control import Control
     from toolkit.cli.log import EventLog
 
 __all__ = ["CallFormat", "call_once", "message_text", "parse_pairs"]
@@ -37,6 +37,8 @@ async def call_once(
     pairs: list[str],
     args: str | None,
     output: CallFormat,
+    url: str,
+    control: Control,
     log: EventLog | None = None,
 ) -> int:
     """Run one call and print its result; on a terminal, as text, it is shown while it runs too.
@@ -57,8 +59,8 @@ async def call_once(
         listeners.append(screen.listen)
     async with (
         abort_on_interrupt() as interrupt,
-        ToolRunner(tools, listeners=listeners) as runner,
-        nullcontext() if screen is None else screen.live(),
+        control.runner(backend, url, listeners) as runner,
+        nullcontext() if screen is None else screen.live(is_paused=lambda: control.is_asking),
     ):
         (message,) = await runner.run([call], signal=interrupt.signal)
     out = Output(utf8=output == "json")

@@ -15,7 +15,7 @@ from typing import Any
 
 from toolkit.cli.shown import shown
 
-__all__ = ["named_targets", "url_of"]
+__all__ = ["named_targets", "project_file", "url_of"]
 
 PROJECT_FILE, USER_FILE = "remotehands.toml", "config.toml"
 _MOST_BYTES = 1 << 20
@@ -63,13 +63,20 @@ def _files() -> Iterator[Path]:
     """Yield the files that are there, the one that counts most first."""
     if user_file().is_file():
         yield user_file()
+    project = project_file(PROJECT_FILE)
+    if project is not None:
+        yield project
+
+
+def project_file(name: str) -> Path | None:
+    """Return the file of a name in the current folder or above it, up to the top of a work tree."""
     folder = Path.cwd()
     for above in (folder, *folder.parents):
-        if (above / PROJECT_FILE).is_file():
-            yield above / PROJECT_FILE
-            return
+        if (above / name).is_file():
+            return above / name
         if (above / ".git").exists():
-            return
+            return None
+    return None
 
 
 def _read(file: Path) -> dict[str, str]:

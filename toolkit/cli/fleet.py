@@ -49,6 +49,7 @@ from toolkit.cli.targets import open_target
 
 if TYPE_CHECKING:
     from backends.targets import Backend
+    from toolkit.cli.control import Control
     from toolkit.cli.log import EventLog
     from toolkit.fleet import MakeRunner
     from toolkit.toolset import CodingPlace
@@ -68,6 +69,7 @@ def call_everywhere(
     pairs: list[str],
     args: str | None,
     output: CallFormat,
+    control: Control,
     log: EventLog | None = None,
 ) -> int:
     """Run one call on each target; print each result when it is there.
@@ -96,6 +98,7 @@ def call_everywhere(
         utf8=output == "json",
         table=has_terminal(),
         hold=has_terminal() and out_is_terminal,
+        control=control,
         log=log,
     )
     return _do(job, targets.repeated)
@@ -107,6 +110,7 @@ def run_everywhere(
     forks: int,
     file: str,
     options: RunOptions,
+    control: Control,
     log: EventLog | None = None,
 ) -> int:
     """Run all calls of `file`, which is read once, on each target; print each result as JSON.
@@ -134,6 +138,7 @@ def run_everywhere(
         # On a terminal that shows the lines as they come, it would only be in their way.
         table=has_terminal() and not (sys.stdout is not None and sys.stdout.isatty()),
         options=options,
+        control=control,
         log=log,
     )
     return _do(job, targets.repeated)
@@ -147,6 +152,7 @@ class _Job:
         as_text: Gives the lines for an answer.
         table: Show a live table.
         hold: Print answers only after it.
+        control: What holds calls back.
         options: How batches are run; None for one call.
         log: Gets every event, or None.
         held: The lines that come after the table, by target.
@@ -160,6 +166,7 @@ class _Job:
     as_text: Callable[[HostMessage], str]
     utf8: bool
     table: bool
+    control: Control
     hold: bool = False
     options: RunOptions | None = None
     log: EventLog | None = None
@@ -244,7 +251,11 @@ async def _work(job: _Job) -> int:
                 make_runner=_maker(job, out),
             )
             names = labels(list(job.places))
-            table = live_table(names, lambda: fleet.statuses, is_paused=lambda: job.ask.asks)
+            table = live_table(
+                names,
+                lambda: fleet.statuses,
+                is_paused=lambda: job.ask.asks or job.control.is_asking,
+            )
             async with table if job.table else nullcontext(), fleet:
                 async for answer in fleet:
                     await _show(job, answer, out)
@@ -282,10 +293,11 @@ def _maker(job: _Job, out: Output) -> MakeRunner:
         if log is not None:
             listeners.append(lambda event: log.listen(event, named(host)))
         if options is None:
-            return ToolRunner(coding_tools(place), listeners=listeners)
-        return ToolRunner(
-            coding_tools(place),
-            listeners=[*listeners, print_event] if options.events else listeners,
+            return job.control.runner(place, host, listeners)
+        return job.control.runner(
+            place,
+            host,
+            [*listeners, print_event] if options.events else listeners,
             tool_execution=options.tool_execution,
             on_error=options.on_error,
             max_concurrency=options.max_concurrency,

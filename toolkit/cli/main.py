@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
@@ -11,6 +12,7 @@ from toolkit.cli.completion import complete_keys, complete_targets, complete_too
 from toolkit.cli.targets import TARGETS
 
 if TYPE_CHECKING:
+    from toolkit.cli.control import Control
     from toolkit.cli.hosts import Targets
     from toolkit.cli.log import EventLog
 
@@ -29,6 +31,8 @@ app = typer.Typer(
     "error.",
 )
 
+audit_app = typer.Typer(no_args_is_help=True, help="Look after audit logs.")
+app.add_typer(audit_app, name="audit")
 docker = typer.Typer(no_args_is_help=True, help="Look after containers of our own.")
 app.add_typer(docker, name="docker")
 
@@ -64,6 +68,21 @@ Unconfined = Annotated[
     bool,
     typer.Option(
         "--unconfined-commands", help="With --root: run commands all the same; it holds none."
+    ),
+]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="Hold calls back: read-only, workspace, careful, trusted, or a file of rules. Asks on "
+        "a terminal; elsewhere asking means denying.",
+    ),
+]
+Audit = Annotated[
+    str | None,
+    typer.Option(
+        "--audit", metavar="FILE", help="Log what the policy decides and what came of it, chained."
     ),
 ]
 Log = Annotated[
@@ -136,6 +155,8 @@ def call(
             "read; json: the whole message.",
         ),
     ] = "text",
+    policy: PolicyOption = None,
+    audit: Audit = None,
     log: Log = None,
 ) -> None:
     """Run one tool call and print its result.
@@ -163,17 +184,19 @@ def call(
 
     targets = _targets(on)
     where = Where(cwd=cwd, root=root, unconfined_commands=unconfined_commands)
-    with _log(log, targets) as events:
+    asked = (tool, pairs or [], args, output)
+    with _log(log, targets) as events, _control(policy, audit) as control:
         if targets.many:
             from toolkit.cli.fleet import call_everywhere
 
-            code = call_everywhere(targets, where, forks, tool, pairs or [], args, output, events)
+            code = call_everywhere(targets, where, forks, *asked, control, events)
         else:
             from toolkit.cli.call import call_once
 
-            asked = (tool, pairs or [], args, output, events)
             url = targets.targets[0].url
-            code = run_session(call_once, url, where, *asked, keep_output=True)
+            code = run_session(
+                call_once, url, where, *asked, url, control, events, keep_output=True
+            )
     _exit(code)
 
 
@@ -207,6 +230,8 @@ def run(
             help="text: for people; json: lines of JSON. By default text on a terminal, else json.",
         ),
     ] = None,
+    policy: PolicyOption = None,
+    audit: Audit = None,
     log: Log = None,
 ) -> None:
     """Run calls from JSON lines as they come; print one result message a line.
@@ -234,14 +259,14 @@ def run(
         on_error=on_error,
         max_concurrency=concurrency,
     )
-    with _log(log, targets) as log_events:
+    with _log(log, targets) as log_events, _control(policy, audit) as control:
         if targets.many:
             from toolkit.cli.fleet import run_everywhere
 
-            code = run_everywhere(targets, where, forks, file, options, log_events)
+            code = run_everywhere(targets, where, forks, file, options, control, log_events)
         else:
             url = targets.targets[0].url
-            code = run_session(run_lines, url, where, file, options, log_events)
+            code = run_session(run_lines, url, where, file, options, url, control, log_events)
     _exit(code)
 
 
@@ -355,6 +380,23 @@ def prune(
     _exit(run_until_interrupted(prune_containers, engine, output))
 
 
+@audit_app.command(epilog="Example: toolkit audit verify run.audit --head 5f3a...")
+def verify(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A log that --audit has written.")],
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HASH",
+            help="What a run has told as its head: shows whether lines after it were cut off.",
+        ),
+    ] = None,
+) -> None:
+    """Check that no entry of an audit log was changed, taken out or put in."""
+    from toolkit.cli.control import verify_audit
+
+    _exit(verify_audit(file, head))
+
+
 def _targets(on: list[str] | None) -> Targets:
     from toolkit.cli.hosts import read_targets
 
@@ -362,6 +404,18 @@ def _targets(on: list[str] | None) -> Targets:
         return read_targets(on or ["local:"])
     except ValueError as error:
         _refuse(str(error))
+
+
+@contextmanager
+def _control(policy: str | None, audit: str | None) -> Iterator[Control]:
+    from toolkit.cli.control import open_control
+
+    with ExitStack() as stack:
+        try:
+            control = stack.enter_context(open_control(policy, audit))
+        except ValueError as error:
+            _refuse(str(error))
+        yield control
 
 
 def _one(target: str) -> str:

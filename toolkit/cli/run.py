@@ -24,7 +24,6 @@ from toolkit import (
     ToolCall,
     ToolResultMessage,
     ToolRunner,
-    coding_tools,
     event_to_dict,
 )
 from toolkit.cli.output import Output
@@ -33,6 +32,7 @@ from toolkit.cli.session import EXIT_USAGE, abort_on_interrupt
 
 if TYPE_CHECKING:
     from backends.targets import Backend
+    from toolkit.cli.control import Control
     from toolkit.cli.log import EventLog
 
 __all__ = ["RunOptions", "read_script", "run_lines"]
@@ -61,7 +61,12 @@ class RunOptions:
 
 
 async def run_lines(
-    backend: Backend, file: str, options: RunOptions, log: EventLog | None = None
+    backend: Backend,
+    file: str,
+    options: RunOptions,
+    url: str,
+    control: Control,
+    log: EventLog | None = None,
 ) -> int:
     """Answer each line of `file` ("-": standard input) in turn.
 
@@ -90,14 +95,16 @@ async def run_lines(
             listeners.append(screen.listen)
         elif options.events:
             listeners.append(print_event)
-        runner = ToolRunner(
-            coding_tools(backend),
-            listeners=listeners,
+        runner = control.runner(
+            backend,
+            url,
+            listeners,
             tool_execution=options.tool_execution,
             on_error=options.on_error,
             max_concurrency=options.max_concurrency,
         )
-        async with runner, nullcontext() if screen is None else screen.live():
+        live = nullcontext() if screen is None else screen.live(is_paused=lambda: control.is_asking)
+        async with runner, live:
             lines = _lines_until(descriptor, interrupt.signal)
             # Listeners tell of messages where there are any for that.
             told = screen is not None or options.events

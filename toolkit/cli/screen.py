@@ -134,9 +134,11 @@ class Screen:
         elif isinstance(event, MessageEnd):
             self._show(event)
 
-    def live(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Show what runs for as long as the block does."""
-        return redrawn(self._console, self._view, stays=False)
+    def live(
+        self, *, is_paused: Callable[[], bool]
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        """Show what runs for as long as the block does, but while something else is on screen."""
+        return redrawn(self._console, self._view, stays=False, is_paused=is_paused)
 
     def summary(self) -> str:
         """Return in one line how many calls ended how."""
