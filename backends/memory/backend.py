@@ -6,7 +6,7 @@ import os
 import posixpath
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 
 from backends.memory.access import to_bytes
 from backends.memory.clock import Clock, LoopClock
@@ -16,6 +16,7 @@ from backends.memory.file_operations import FileOperations
 from backends.memory.nodes import SUPERUSER, User
 from backends.memory.search_operations import SearchOperations
 from backends.memory.seed import Directory, SeedFiles, copy_directory, plant, plant_all
+from backends.memory.simulated import SimulatedShell
 from backends.remote.arguments import check_within
 from operations import TargetFacts
 
@@ -38,6 +39,7 @@ class MemoryOptions(TypedDict, total=False):
     env: Mapping[str, str] | None
     clock: Clock | None
     commands: Scripts
+    shell: Literal["scripted", "simulated"]
     kept_output_limit: int
     root: str | None
     unconfined_commands: bool
@@ -80,6 +82,8 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         env: Variables for every command, on top of HOME, PATH and the like.
         clock: What times go by; None for the event loop's time. See `ManualClock`.
         commands: Scripts to begin with: pairs (or a mapping) of what `on_command` takes.
+        shell: What runs commands that no script fits: nothing, or a "simulated" shell (extra
+            `shell`), as `backends.memory.simulated` says.
         kept_output_limit: Most bytes of a command's output that are kept in a file.
         root: See `RemoteBackend`; it is made as a folder. A test's own hands are not confined.
         unconfined_commands: See `RemoteBackend`.
@@ -92,8 +96,10 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         skipped: What `from_directory` left out, as "name: why".
 
     Raises:
+        ImportError: `shell` is "simulated", and just-bash is not installed.
         OSError: A seed is in another one's way.
-        ValueError: `cwd` or `home` is not absolute, or a seed's path cannot be.
+        ValueError: `cwd` or `home` is not absolute, a seed's path cannot be, or there is no such
+            `shell`.
     """
 
     def __init__(
@@ -108,6 +114,7 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
         env: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         commands: Scripts = (),
+        shell: Literal["scripted", "simulated"] = "scripted",
         kept_output_limit: int = 64 << 20,
         root: str | None = None,
         unconfined_commands: bool = False,
@@ -132,6 +139,10 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
             self._tree.make_folders(to_bytes(folder), self._user, by=SUPERUSER)
         plant(self._tree, b"/tmp", Directory(mode=0o1777, uid=0, gid=0), self._user)
         self._plant(files)
+        if shell == "simulated":
+            self.on_command(_any_command, SimulatedShell(self._tree, self._user))
+        elif shell != "scripted":
+            raise ValueError(f"shell has to be 'scripted' or 'simulated', not {shell!r}")
         for matcher, handler in commands.items() if isinstance(commands, Mapping) else commands:
             self.on_command(matcher, handler)
 
@@ -190,6 +201,10 @@ class MemoryBackend(FileOperations, CommandOperations, SearchOperations):
     def _plant(self, files: SeedFiles | None) -> None:
         seeds = {self._absolute(path): seed for path, seed in (files or {}).items()}
         plant_all(self._tree, seeds, self._user)
+
+
+def _any_command(_: str) -> bool:
+    return True
 
 
 def _absolute(name: str, folder: str) -> str:
