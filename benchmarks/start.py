@@ -15,11 +15,12 @@ from benchmarks.harness import Figure, single
 
 async def rows(*, quick: bool) -> AsyncIterator[Figure]:
     rounds = 3 if quick else 11
-    python = [sys.executable, "-c"]
+    python, cli = [sys.executable, "-c"], [sys.executable, "-m", "toolkit.cli"]
     bare = await _seconds([*python, "pass"])
     for name, argv, goal in (
         ("import toolkit (less a bare interpreter)", [*python, "import toolkit"], 0.15),
-        ("toolkit --help", [sys.executable, "-m", "toolkit.cli", "--help"], 0.3),
+        ("toolkit --help", [*cli, "--help"], 0.3),
+        ("toolkit call ls", [*cli, "call", "ls"], 0.45),
     ):
         less = bare if name.startswith("import") else 0.0
         yield await single(name, partial(_beyond, argv, less), goal=goal, rounds=rounds)
