@@ -61,6 +61,9 @@ def open_target(
     opener = (_OPENERS.get(scheme) or _installed(scheme)) if colon else None
     if opener is None:
         raise ValueError(f"{url!r}: no such target; there are {', '.join(TARGETS.values())}")
+    elsewhere = scheme not in ("local", "engine")  # where a path may be relative to our folder
+    if cwd is not None and elsewhere and not (cwd.startswith("/") or f"{cwd}/".startswith("~/")):
+        raise ValueError(f"cwd has to be an absolute path on the target, or in ~/, not {cwd!r}")
     if keep_output and scheme != "memory":  # whose files end with it anyway
         options["settings"] = {**options.get("settings", {}), "keep_output": True}
     return opener(url, cwd, env, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import operations
@@ -46,6 +47,9 @@ class ToolFailure(Exception):
         return self.text
 
 
+#: What acts on a terminal, and NUL.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 # The first row that fits decides, so a subclass stands before its base.
 _KINDS: tuple[tuple[type[BaseException], ErrorKind], ...] = (
     (operations.PathNotFound, "not_found"),
@@ -69,7 +73,8 @@ _KINDS: tuple[tuple[type[BaseException], ErrorKind], ...] = (
 def error_text(error: BaseException) -> str:
     """Return exactly what the error says; the name of its type when it says nothing.
 
-    A group of errors is told by its leaves, one to a line.
+    In what an operation says, characters that act on a terminal are escaped. A group of errors is
+    told by its leaves, one to a line.
     """
     return "\n".join(_leaf_text(leaf) for leaf in leaves(error))
 
@@ -108,6 +113,8 @@ def _leaf_text(error: BaseException) -> str:
         return name
     if not text.strip():
         return name
+    if isinstance(error, operations.OperationError):  # a target may have had a say in it
+        text = _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
     # "3" would not tell that a tool has called sys.exit(3).
     return text if isinstance(error, Exception) else f"{name}: {text}"
 

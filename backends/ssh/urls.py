@@ -38,6 +38,8 @@ def connect_options(url: str) -> dict[str, Any]:
     options: dict[str, Any] = {"destination": str(address)}
     if folder:
         folder = unquote(folder)
+        if folder.startswith("~") and not f"{folder}/".startswith("~/"):
+            raise ValueError(f"{shown}: only your own home has a name here, ~/dir; not {folder!r}")
         options["cwd"] = folder if folder.startswith("~") else slash + folder
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "env":

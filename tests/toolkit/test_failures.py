@@ -92,3 +92,8 @@ def test_a_tool_failure_can_be_pickled():
     """Its text is not doubled on the way."""
     failure = pickle.loads(pickle.dumps(ToolFailure("t", kind="denied", details={"a": 1})))
     assert (str(failure), failure.kind, failure.details) == ("t", "denied", {"a": 1})
+
+
+def test_what_a_target_says_cannot_act_on_a_terminal() -> None:
+    error = operations.BackendUnavailable("ssh://x", "bye \x1b[31mred\x1b[0m\nsecond\x00\x07\x9b1m")
+    assert error_text(error).endswith("bye \\x1b[31mred\\x1b[0m\nsecond\\x00\\x07\\x9b1m")

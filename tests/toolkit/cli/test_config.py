@@ -95,3 +95,11 @@ def test_a_package_adds_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made == [("cloud://box", "/x", None, {})]
     with pytest.raises(ValueError, match="no such target"):
         targets.open_target("smoke://box")
+
+
+@pytest.mark.parametrize("argv", [("--on", "ssh://x/~bob/a"), ("--on", "memory:", "--cwd", "~bob")])
+def test_another_users_home_is_refused_in_a_line(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    done = toolkit("call", "ls", *argv, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "~bob" in done.stderr
+    assert done.stderr.count("\n") == 1
