@@ -77,15 +77,24 @@ def _installed(scheme: str) -> Callable[..., Backend] | None:
     """
     from importlib.metadata import entry_points
 
-    for found in entry_points(group="remotehands.backends", name=scheme):
+    found = next(iter(entry_points(group="remotehands.backends", name=scheme)), None)
+    if found is None:
+        return None
+    told = f"{scheme}: is {found.value}, which"
+    try:
+        opener: Callable[..., Backend] = found.load()
+    except Exception as error:
+        raise ValueError(f"{told} cannot be loaded: {error!r}") from error
+
+    def checked(*args: Any) -> Backend:
         try:
-            opener: Callable[..., Backend] = found.load()
-        except (ImportError, AttributeError) as error:
-            raise ValueError(
-                f"{scheme}: is {found.value}, which cannot be loaded: {error}"
-            ) from error
-        return opener
-    return None
+            return opener(*args)
+        except (ValueError, OSError):
+            raise
+        except Exception as error:
+            raise ValueError(f"{told} failed: {error!r}") from error
+
+    return checked
 
 
 def _host_folder(url: str) -> str | None:

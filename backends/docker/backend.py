@@ -18,7 +18,7 @@ from backends.docker.lease import keep_alive
 from backends.docker.options import check_container, check_seconds
 from backends.docker.sandbox import Sandbox, make_container, remove_container
 from backends.docker.silence import SilenceWatch
-from backends.docker.state import find_container, state_of
+from backends.docker.state import find_container, state_listed, state_of
 from backends.docker.stream import HijackedStream
 from backends.remote import bootstrap
 from backends.remote.backend import RemoteBackend
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["DockerBackend"]
 
 _REMOVE_S = 20.0
+#: After this long the list of containers is asked about one that does not answer.
+SILENT_S = 3.0
 
 
 class DockerBackend(RemoteBackend):
@@ -291,12 +293,7 @@ class DockerBackend(RemoteBackend):
             raise BackendUnavailable(
                 self._target, "the backend is not open; use it in `async with`"
             )
-        container, exec_id, stream = await daemon.run(
-            lambda api: self._open_exec(api, list(argv)),
-            self._target,
-            self._timeout_s,
-            discard=lambda _api, opened: opened[2].close(),
-        )
+        container, exec_id, stream = await self._opened(daemon, list(argv))
         self._container_id = str(container["Id"])
         if self._workdir is None:
             self._workdir = self.cwd = str(container["Config"].get("WorkingDir") or "/")
@@ -306,6 +303,43 @@ class DockerBackend(RemoteBackend):
         if self._silence is not None:
             self._silence.add(channel)
         return channel
+
+    async def _opened(
+        self, daemon: Daemon, argv: list[str]
+    ) -> tuple[dict[str, Any], str, HijackedStream]:
+        """Open an exec; if that takes long in a container that we know, ask Docker's list about it.
+
+        Docker 20.10 says nothing about one container while that is frozen, only lists it.
+        """
+        known, opened, state = self._container_id, None, None
+        failure: BackendUnavailable | None = None
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                nonlocal state
+                while state is None:
+                    await anyio.sleep(SILENT_S)
+                    with contextlib.suppress(BackendUnavailable):
+                        state = await daemon.run(
+                            lambda api: state_listed(api, known), self._target, SILENT_S
+                        )
+                tasks.cancel_scope.cancel()
+
+            if known:
+                tasks.start_soon(watch)
+            try:
+                opened = await daemon.run(
+                    lambda api: self._open_exec(api, argv),
+                    self._target,
+                    self._timeout_s,
+                    discard=lambda _api, opened: opened[2].close(),
+                )
+            except BackendUnavailable as error:
+                failure = error
+            tasks.cancel_scope.cancel()
+        if opened is None:
+            raise failure or BackendUnavailable(self._target, f"{state}")
+        return opened
 
     def _open_exec(
         self, api: APIClient, argv: list[str]

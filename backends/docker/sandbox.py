@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from backends.docker.labels import labels
+from backends.docker.labels import OWNER, abandoned, labels
 from backends.docker.lease import LEASE_SCRIPT
 from backends.docker.options import check_sandbox
 from operations import BackendUnavailable
@@ -233,9 +233,14 @@ def _make_volume(api: APIClient, image: str, workspace: str, user: str) -> str:
     """
     from docker.types import Mount
 
+    # One whose maker was killed in this moment has no lease: it was never started.
+    for left in api.containers(all=True, filters={"label": OWNER, "status": "created"}):
+        if abandoned(left["Labels"]):
+            remove_container(api, left["Id"])
     made = api.create_container(
         image,
         ["true"],
+        name=f"remotehands-{secrets.token_hex(6)}-workspace",
         labels=labels(),
         host_config=api.create_host_config(
             mounts=[Mount(workspace, None, type="volume")], network_mode="none"

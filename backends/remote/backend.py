@@ -133,6 +133,11 @@ class RemoteBackend:
                 await self._use_shell(self._open_lane)
         return self
 
+    def _limit_start(self, timeout_s: float) -> None:
+        """Have an engine, or a shell, count as not coming after other seconds than were given."""
+        self._connection.connect_timeout_s = timeout_s
+        self._for_shell["connect_timeout_s"] = timeout_s
+
     async def _use_shell(self, open_lane: LaneOpener) -> None:
         """Have the target's shell do every operation from now on."""
         shell = shell_backend(open_lane, cwd=self.cwd, env=self._env, **self._for_shell)

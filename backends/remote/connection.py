@@ -31,7 +31,8 @@ class Connection:
         target: The target as the user named it, for errors.
         lease_s: Seconds without a sign of us after which the engine kills what it started and
             ends; None for never.
-        connect_timeout_s: Seconds until a hello counts as not coming.
+        connect_timeout_s: Seconds until a hello counts as not coming; an attribute too, which
+            opening a channel may set for what it leads to.
         settings: What the engine's `main` takes besides.
     """
 
@@ -48,7 +49,7 @@ class Connection:
         self._target = target
         self._settings = {**settings, "lease_s": lease_s}
         self._ping_s = 10.0 if lease_s is None else lease_s / 3
-        self._connect_timeout_s = connect_timeout_s
+        self.connect_timeout_s = connect_timeout_s
         self._client: EngineClient | None = None
         self._starting: EngineClient | None = None
         self._connecting = anyio.Lock()
@@ -134,12 +135,12 @@ class Connection:
 
     async def _start(self, client: EngineClient) -> TargetFacts:
         try:
-            with anyio.fail_after(self._connect_timeout_s):
+            with anyio.fail_after(self.connect_timeout_s):
                 return convert.target_facts(await client.start(self._settings))
         except StartFailed as error:
             raise BackendUnavailable(self._target, str(error)) from error
         except MalformedReply as error:
             raise BackendUnavailable(self._target, f"no engine answers there: {error}") from error
         except TimeoutError as error:
-            reason = f"the engine did not answer within {self._connect_timeout_s:g} seconds"
+            reason = f"the engine did not answer within {self.connect_timeout_s:g} seconds"
             raise BackendUnavailable(self._target, reason) from error

@@ -82,6 +82,7 @@ class ShellCommands:
         self._folder: str | None = None
         self._no_folder = False
         self._making_folder = anyio.Lock()
+        self._unneeded: set[str] = set()
 
     async def exec(
         self,
@@ -128,7 +129,7 @@ class ShellCommands:
         over = output.total_bytes > keep_over_bytes or output.total_lines > keep_over_lines
         if not over and not result.background:
             if kept:
-                self._core.lanes.tasks.start_soon(self._remove, kept)
+                self._drop(kept)
             return result
         return await self._with_kept(result, kept)
 
@@ -143,9 +144,11 @@ class ShellCommands:
             if self._ran and not self._keep_background:
                 processes = Processes(self._core.lanes, has_proc=known.has_proc)
                 await processes.kill(f"{self._session}.", None, self._grace_s)
-            if self._folder is not None and not self._keep_output:
+            if self._folder is not None:
+                keep = "keep" if self._keep_output else ""
+                request = function_call("forget_folder", self._folder, keep, *self._unneeded)
                 async with self._core.lanes.lane("kills") as lane:
-                    await lane.call(function_call("forget_folder", self._folder), limit=0)
+                    await lane.call(request, limit=0)
         except OperationError:
             pass  # the lanes' own ends do what can still be done
 
@@ -206,16 +209,22 @@ class ShellCommands:
         except (ConnectionLost, Garbage):
             return replace(result, dropped="its size cannot be told")
         if size < min(result.total_bytes, self._kept_cap // 512 * 512):
-            self._core.lanes.tasks.start_soon(self._remove, kept)
+            self._drop(kept)
             return replace(result, dropped="no space left for all of it")
         return replace(result, kept_path=kept, kept_bytes=size)
+
+    def _drop(self, kept: str) -> None:
+        """Remove an output soon, which nobody waits for; what is still there goes in `close`."""
+        self._unneeded.add(kept)
+        self._core.lanes.tasks.start_soon(self._remove, kept)
 
     async def _remove(self, kept: str) -> None:
         try:
             async with self._core.lanes.lane("files") as lane:
                 await lane.call(function_call("rm", "-f", "--", kept), limit=0)
         except OperationError:
-            pass  # the folder goes in the end
+            return
+        self._unneeded.discard(kept)
 
 
 class _Request:

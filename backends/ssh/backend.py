@@ -27,9 +27,11 @@ from operations import BackendUnavailable, OperationError, TargetFacts
 
 __all__ = ["SshBackend"]
 
-_HELLO_S = 30.0
 _SILENCE_S = 30.0
-_PROBE_S, _MOST_SAID = 10.0, 1 << 20
+#: What is tried after an engine's failure gets this at least, and at most.
+_LEAST_S, _PROBE_S = 2.0, 10.0
+_MOST_SAID = 1 << 20
+_CLOSE_S = 2.0
 #: How a client of SFTP begins, and the fifth byte of the answer.
 _SFTP_INIT, _SFTP_VERSION = b"\0\0\0\x05\x01\0\0\0\x03", b"\x02"
 _NOT_CONFINED = (
@@ -77,7 +79,6 @@ class SshBackend(RemoteBackend):
             target=target,
             cwd=cwd or "/",
             root=root,
-            connect_timeout_s=connect_timeout_s or _HELLO_S,
             open_lane=self._open_program,
             **options,
         )
@@ -132,7 +133,9 @@ class SshBackend(RemoteBackend):
             login_env: Start from the environment of a login shell (profile files are read).
             connect_timeout_s: Seconds for the whole way to the host, and then for the engine;
                 None for the configuration's ConnectTimeout, else 30. Waits for a person's answer
-                do not count.
+                do not count. To see whether there is only SFTP takes what the engine has left, or
+                2; a shell in place of the engine gets as long again; to end what was begun takes
+                up to 5 more.
             options: `root` (what `cwd` is by itself), `unconfined_commands`, `lease_s`,
                 `settings`: see `RemoteBackend`.
 
@@ -197,17 +200,26 @@ class SshBackend(RemoteBackend):
 
     async def _use_sftp(self, error: BackendUnavailable) -> None:
         """Have SFTP do every operation from now on, if that is all the login gives; else raise."""
-        # sudo's own words say more than that there is nothing but it.
-        if self._become_user is not None or self._links.first is None or await self._has_shell():
+        link, is_silent = self._links.first, isinstance(error.__cause__, TimeoutError)
+        # sudo's own words say more than that there is nothing but it, and SFTP would have answered.
+        if self._become_user is not None or link is None or is_silent:
             raise error
+        left_s = link.since + self._links.timeout_s - anyio.current_time()
         sftp = SftpBackend(self._open_sftp, target=self._target)
         try:
-            await sftp.__aenter__()
+            with anyio.fail_after(max(_LEAST_S, left_s)):
+                has_shell = await self._has_shell()
+                if not has_shell:
+                    await sftp.__aenter__()
+        except TimeoutError:
+            raise error from None
         except OperationError:
             if not error.reason.startswith("the engine ended"):
                 raise error from None
             hint = "the server may run something else for this login (ForceCommand, its shell)"
             raise BackendUnavailable(self._target, f"{error.reason}; {hint}") from error
+        if has_shell:
+            raise error
         if self._root is not None:
             await sftp.__aexit__(None, None, None)
             raise BackendUnavailable(self._target, _NOT_CONFINED)
@@ -227,15 +239,17 @@ class SshBackend(RemoteBackend):
             channel = await self._links.open(line, program="echo", explain=self._explain)
         except BackendUnavailable:
             return False  # it runs nothing at all
-        with anyio.move_on_after(_PROBE_S) as scope:
-            with suppress(ChannelClosed):
+        try:
+            with anyio.move_on_after(_PROBE_S) as scope, suppress(ChannelClosed):
                 await channel.send(_SFTP_INIT)
                 while word not in said and len(said) < _MOST_SAID:
                     chunk = await channel.receive()
                     said += chunk
                     if not chunk or said[4:5] == _SFTP_VERSION:
                         break
-        await channel.close()
+        finally:
+            with anyio.move_on_after(_CLOSE_S, shield=True):
+                await channel.close()
         return scope.cancelled_caught or word in said
 
     async def _open_sftp(self) -> SftpSession:
@@ -289,7 +303,9 @@ class SshBackend(RemoteBackend):
             raise BackendUnavailable(self._target, reason) from None
 
     async def _open(self) -> Channel:
-        return await self._open_program(bootstrap.shell_argv(), "the engine")
+        channel = await self._open_program(bootstrap.shell_argv(), "the engine")
+        self._limit_start(self._links.timeout_s)  # which the configuration may say
+        return channel
 
     async def _open_program(self, argv: Sequence[str], program: str = "the program") -> Channel:
         if self._login_env:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import getpass
 import os
-import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from asyncssh.config import ConfigParseError, SSHClientConfig
-
 from backends.ssh.address import Address, parse_jumps
+from backends.ssh.certificates import allowed_signatures
+from backends.ssh.config_reader import ConfigReader
 from backends.ssh.faults import Unusable
 
 __all__ = ["DEFAULT_CONFIG", "HostSettings", "read_settings"]
@@ -78,6 +77,7 @@ class HostSettings:
         asks: Whether a terminal may be asked for a passphrase.
         options: What asyncssh takes as it is.
         algorithms: Names of algorithms, as OpenSSH lists them, by asyncssh's argument.
+        ca_signatures: With what a CA may have signed a host's certificate.
     """
 
     name: str
@@ -99,6 +99,7 @@ class HostSettings:
     asks: bool
     options: dict[str, Any]
     algorithms: dict[str, str]
+    ca_signatures: tuple[str, ...]
 
     def __str__(self) -> str:
         return str(Address(self.host, self.user, self.port))
@@ -133,47 +134,13 @@ def read_settings(
     return _settings(address, found, known_hosts)
 
 
-class _Config(SSHClientConfig):
-    """asyncssh's reader, which also notes where an option stands, and options it does not know."""
+class _Config(ConfigReader):
+    """The reader, which also keeps what is judged here, as it is written."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.said: dict[str, str] = {}
-        self._places: dict[str, tuple[Path, int]] = {}
-
-    def place(self, option: str) -> str:
-        """Return the file and line of an option."""
-        path, line = self._places[option]
-        return f"{path} line {line}"
-
-    def _note(self, option: str, args: list[str]) -> None:
-        option = _ALIASES.get(option, option)
-        if option not in self.said:  # the first that applies to a host is what holds
-            self.said[option] = " ".join(args)
-            self._places[option] = self._path, self._line_no
-        args.clear()
-
-    def _set_proxy(self, option: str, args: list[str]) -> None:
-        if "ProxyJump" in self._options or "ProxyCommand" in self._options:
-            args.clear()  # the first of either is what holds
-        else:
-            self._places[option] = self._path, self._line_no
-            self._set_string(option, args)
-
-    _handlers = SSHClientConfig._handlers | {  # noqa: SLF001
-        "proxyjump": ("ProxyJump", _set_proxy),
-        "proxycommand": ("ProxyCommand", _set_proxy),
+    _handlers = ConfigReader._handlers | {  # noqa: SLF001
+        name.lower(): (_ALIASES.get(name, name), ConfigReader.note)
+        for name in (*_REFUSED, *_ALIASES, "BatchMode", "CASignatureAlgorithms")
     }
-    _percent_expand = SSHClientConfig._percent_expand | {  # noqa: SLF001
-        "UserKnownHostsFile",
-        "GlobalKnownHostsFile",
-        "HostKeyAlias",
-    }
-
-
-# In a class's own scope a comprehension does not see the class's names.
-for _name in (*_REFUSED, *_ALIASES, "BatchMode"):
-    _Config._handlers[_name.lower()] = (_name, _Config._note)  # noqa: SLF001
 
 
 def _files(config: str | Sequence[str] | None) -> list[Path]:
@@ -182,18 +149,7 @@ def _files(config: str | Sequence[str] | None) -> list[Path]:
     if config == DEFAULT_CONFIG and not Path(config).expanduser().exists():
         return []
     files = [config] if isinstance(config, str) else list(config)
-    return [_trusted(Path(file).expanduser()) for file in files]
-
-
-def _trusted(path: Path) -> Path:
-    """Return a file that nobody else can have written, as OpenSSH wants it too."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise Unusable(f"{path}: {error.strerror}") from error
-    if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Unusable(f"{path} can be written by other users; chmod go-w {path}")
-    return path
+    return [Path(file).expanduser() for file in files]
 
 
 def _load(address: Address, paths: list[Path]) -> _Config:
@@ -206,9 +162,10 @@ def _load(address: Address, paths: list[Path]) -> _Config:
             found = _Config.load(found, paths, True, False, True, *who)  # noqa: FBT003
     except OSError as error:
         raise Unusable(f"{error.filename}: {error.strerror}") from error
-    except (ConfigParseError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise Unusable(f"the configuration cannot be used: {error}") from error
     assert isinstance(found, _Config)
+    found.finish()
     return found
 
 
@@ -250,6 +207,7 @@ def _settings(
         algorithms={
             argument: get(option) for option, argument in _ALGORITHMS.items() if get(option)
         },
+        ca_signatures=allowed_signatures(found.said.get("CASignatureAlgorithms")),
     )
 
 
@@ -258,7 +216,6 @@ _ALGORITHMS = {
     "MACs": "mac_algs",
     "KexAlgorithms": "kex_algs",
     "HostKeyAlgorithms": "server_host_key_algs",
-    "CASignatureAlgorithms": "signature_algs",
 }
 
 
@@ -283,7 +240,7 @@ def _options(get: Callable[..., Any]) -> dict[str, Any]:
 def _jumps(found: _Config) -> tuple[Address, ...]:
     said: Any = found.get("ProxyJump")
     try:
-        return parse_jumps(said or "none")
+        return parse_jumps(found.expand(said or "none"))
     except ValueError as error:
         raise Unusable(f"{found.place('ProxyJump')}: {error}") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import getpass
 import hashlib
 import inspect
 import math
@@ -20,6 +19,7 @@ import anyio.to_thread
 import asyncssh
 
 from backends.ssh.config import HostSettings
+from backends.ssh.prompt import ask_secret
 
 __all__ = ["Ask", "Asking", "Credentials", "load_credentials"]
 
@@ -56,6 +56,9 @@ class Asking:
 
 
 async def _answer(whom: Ask, what: str) -> str | None:
+    if inspect.iscoroutinefunction(whom):
+        asked: str | None = await whom(what)
+        return asked
     answer = await anyio.to_thread.run_sync(whom, what, abandon_on_cancel=True)
     return await answer if inspect.isawaitable(answer) else answer
 
@@ -222,5 +225,5 @@ def _has_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _ask_on_terminal(file: str) -> str:
-    return getpass.getpass(f"Passphrase for key {file}: ")
+async def _ask_on_terminal(file: str) -> str:
+    return await ask_secret(f"Passphrase for key {file}: ")

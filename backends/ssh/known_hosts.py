@@ -12,12 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import asyncssh
+from asyncssh.packet import PacketDecodeError, SSHPacket
 from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
 from backends.ssh.config import SSH_PORT, HostSettings
 from backends.ssh.faults import Unusable
 
-__all__ = ["HostKeys"]
+__all__ = ["HostKeys", "offered_kinds"]
+
+#: A name of an algorithm; what a host says instead is not shown to anybody.
+_KIND = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,22 @@ class HostKeys:
         if any(line.marker != "@revoked" for line in lines):
             plain = [line for line in plain if line.marker == "@revoked"]
         return lines + plain
+
+
+def offered_kinds(kexinit: bytes) -> list[str]:
+    """Return which kinds of host keys a host offers in its first message.
+
+    Args:
+        kexinit: The message (RFC 4253, 7.1), as asyncssh keeps it; b"" if there was none.
+    """
+    packet = SSHPacket(kexinit)
+    try:
+        packet.get_bytes(1 + 16)  # its type, a cookie
+        packet.get_namelist()  # key exchanges
+        kinds = [kind.decode("ascii", "replace") for kind in packet.get_namelist()]
+    except PacketDecodeError:
+        return []
+    return [kind for kind in kinds if _KIND.fullmatch(kind)]
 
 
 _COMPARE = (

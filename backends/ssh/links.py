@@ -28,6 +28,8 @@ T = TypeVar("T")
 _PAUSES_S = (0.1, 0.4, 1.0, 2.0)
 #: A session on a connection that was there already opens within this, or it is not there.
 _SESSION_S = 10.0
+#: What the first session gets in any case, after a slow way.
+_LEAST_S = 1.0
 _AGAIN_S = 0.1
 _MOST_JUMPS = 16
 _TIMEOUT_S = 30.0
@@ -81,10 +83,16 @@ class Route:
 
 
 class Link:
-    """A connection to the host, through those to the hosts on the way."""
+    """A connection to the host, through those to the hosts on the way.
+
+    Args:
+        logins: One for each host, the nearest first.
+    """
 
     def __init__(self, logins: list[Login]) -> None:
         self.logins = logins
+        #: When it was there, and until when its first session must be.
+        self.since = self.due = anyio.current_time()
         #: How many sessions are open on it.
         self.sessions = 0
         #: False while the server opens no further one.
@@ -125,7 +133,9 @@ class Links:
         self._route = route
         self._target = target
         self._asking = asking
-        self._timeout_s = connect_timeout_s
+        self._given_s = connect_timeout_s
+        #: Seconds that the way may take, and then what is started there.
+        self.timeout_s = connect_timeout_s or _TIMEOUT_S
         self._links: list[Link] = []
         self._connecting = anyio.Lock()
         self._failure: BackendUnavailable | None = None
@@ -189,6 +199,7 @@ class Links:
                 silence_s=silence_s,
                 abort=link.abort,
                 on_closed=release,
+                why=lambda: link.login.error,
             )
 
         return await self._open_on_any(start)
@@ -197,7 +208,7 @@ class Links:
         while True:
             link, is_new = await self._link()
             try:
-                session = await self._open_on(link, start)
+                session = await self._open_on(link, start, is_new=is_new)
             except (asyncssh.Error, OSError) as error:
                 if _is_refusal(error):
                     raise self._no_session(link, error) from error
@@ -228,7 +239,7 @@ class Links:
             await anyio.sleep(_AGAIN_S)
 
     async def _open_on(
-        self, link: Link, start: Callable[[Link, Callable[[], None]], Awaitable[T]]
+        self, link: Link, start: Callable[[Link, Callable[[], None]], Awaitable[T]], *, is_new: bool
     ) -> T:
         open_still = True
 
@@ -241,9 +252,11 @@ class Links:
                 if not link.sessions and link in self._links[1:]:
                     self._forget(link)
 
+        # The first belongs to the way, whose time may be nearly up.
+        left_s = max(_LEAST_S, link.due - anyio.current_time()) if is_new else _SESSION_S
         link.sessions += 1
         try:
-            with anyio.fail_after(_SESSION_S):
+            with anyio.fail_after(min(left_s, _SESSION_S)):
                 session = await start(link, release)
         except BaseException:
             release()
@@ -289,10 +302,14 @@ class Links:
             hosts = await anyio.to_thread.run_sync(self._route.plan)
         except Unusable as error:
             raise BackendUnavailable(self._target, str(error)) from error
-        timeout_s = self._timeout_s or hosts[-1].connect_timeout_s or _TIMEOUT_S
+        timeout_s = self._given_s or hosts[-1].connect_timeout_s or _TIMEOUT_S
+        self.timeout_s = timeout_s
         try:
-            with anyio.fail_after(timeout_s) as self._asking.deadline:
-                return await self._attempt(hosts)
+            with anyio.fail_after(timeout_s) as deadline:
+                self._asking.deadline = deadline
+                link = await self._attempt(hosts)
+                link.due = deadline.deadline  # later than it was, if somebody was asked
+                return link
         except TimeoutError as error:
             reason = f"{hosts[-1]} was not to be had within {timeout_s:g} seconds"
             raise BackendUnavailable(self._target, reason) from error

@@ -14,10 +14,11 @@ from asyncssh.kex import get_kex_algs
 from asyncssh.mac import get_mac_algs
 from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
+from backends.ssh.certificates import fault_of
 from backends.ssh.config import HostSettings
 from backends.ssh.credentials import Asking, Credentials, load_credentials
 from backends.ssh.faults import Unreachable, Unusable, is_passing, reason_of
-from backends.ssh.known_hosts import HostKeys
+from backends.ssh.known_hosts import HostKeys, offered_kinds
 from backends.ssh.tcp import Tcp
 
 __all__ = ["Login", "log_in"]
@@ -31,9 +32,10 @@ _KNOWN_ALGORITHMS = {
     "mac_algs": get_mac_algs,
     "kex_algs": get_kex_algs,
     "server_host_key_algs": lambda: get_public_key_algs() + get_certificate_algs(),
-    "signature_algs": get_public_key_algs,
 }
 _CLOSE_S = 2.0
+#: How many names of a host's are shown.
+_MOST_NAMES = 20
 #: asyncssh takes what a ProxyCommand says on stderr for the server's words, and the end of that
 #: pipe for the connection's.
 _QUIET = "exec 3>&2 2>/dev/null; exec "
@@ -48,12 +50,19 @@ class Login:
         settings: How it came about.
         host_keys: What is known about the host's keys.
         tcp: What is below it; None where that is a tunnel or a program.
+        client: What asyncssh has told of it.
     """
 
     connection: asyncssh.SSHClientConnection
     settings: HostSettings
     host_keys: HostKeys
     tcp: Tcp | None
+    client: _Client
+
+    @property
+    def error(self) -> Exception | None:
+        """What has ended the connection; None while it is there, and after an end in order."""
+        return self.client.error
 
     @property
     def lost(self) -> bool:
@@ -102,11 +111,12 @@ async def log_in(
             client.connection.abort()
         if not isinstance(error, Exception):
             raise
-        reason = _reason(error, settings, client)
-        raise Unreachable(reason, passing=is_passing(error)) from error
+        apart = "" if client is None else client.nothing_in_common()
+        reason = apart or _reason(error, settings, client)
+        raise Unreachable(reason, passing=not apart and is_passing(error)) from error
     finally:
         await credentials.close()
-    return Login(connection, settings, host_keys, tcp)
+    return Login(connection, settings, host_keys, tcp, client)
 
 
 def _ends(settings: HostSettings) -> dict[str, Any]:
@@ -173,12 +183,26 @@ class _Client(asyncssh.SSHClient):
         self.credentials = credentials
         self.asking = asking
         self.connection: asyncssh.SSHClientConnection | None = None
+        self.error: Exception | None = None
         self.wants: dict[str, None] = {}
         self._settings = settings
         self._said_password = False
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self.connection = conn
+        verify = conn.validate_server_host_key
+
+        def verify_signature_too(shown: bytes) -> asyncssh.SSHKey:
+            key = verify(shown)
+            if fault := fault_of(shown, self._settings.ca_signatures):
+                raise asyncssh.HostKeyNotVerifiable(fault)
+            return key
+
+        # asyncssh takes a CA's signature of any kind, and asks nobody.
+        conn.validate_server_host_key = verify_signature_too  # type: ignore[assignment,method-assign]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.error = exc
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -208,6 +232,22 @@ class _Client(asyncssh.SSHClient):
         answer = await self.asking.ask(self.asking.password, str(self._settings))
         self._said_password = bool(answer)
         return answer
+
+    def nothing_in_common(self) -> str:
+        """Return that the host has no key of a wanted kind; "" where it has, or is not known.
+
+        It is the host that ends the connection then, mostly without a word.
+        """
+        conn: Any = self.connection
+        offered = offered_kinds(conn._server_kexinit) if conn is not None else []  # noqa: SLF001
+        wanted = [kind.decode() for kind in getattr(conn, "_server_host_key_algs", None) or []]
+        if not offered or not wanted or set(offered) & set(wanted):
+            return ""
+        return (
+            f"{self._settings} has no host key of a kind that is wanted: "
+            f"it offers {', '.join(offered[:_MOST_NAMES])}; "
+            f"wanted is one of {', '.join(wanted)} (see HostKeyAlgorithms)"
+        )
 
     def refusal(self, *, cut_off: bool = False) -> str:
         """Return what the host wanted and what it got; cut off, it wanted no more of the keys."""

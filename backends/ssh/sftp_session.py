@@ -78,6 +78,7 @@ class SftpSession:
         silence_s: Seconds without any answer, while one is due, after which it counts as lost.
         abort: Ends the connection.
         on_closed: Called when the server has closed the session.
+        why: Returns what has ended the connection; None while there is one.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class SftpSession:
         silence_s: float,
         abort: Callable[[], None],
         on_closed: Callable[[], None],
+        why: Callable[[], Exception | None],
     ) -> None:
         self._client = client
         self._target = target
@@ -96,6 +98,7 @@ class SftpSession:
         self._silence_s = silence_s
         self._abort = abort
         self._on_closed = on_closed
+        self._why = why
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -106,7 +109,9 @@ class SftpSession:
 
     async def _watch(self) -> None:
         await self._client.wait_closed()
-        self.lost = self.lost or "its SFTP server ended"
+        error = self._why()
+        ended = "its SFTP server ended" if error is None else why_lost(error)
+        self.lost = self.lost or ended
         self._on_closed()
 
     def lose(self, reason: str) -> ConnectionLost:

@@ -18,7 +18,12 @@ from toolkit import (
 )
 from toolkit.cli.output import Output
 from toolkit.cli.screen import Screen, on_terminal
-from toolkit.cli.session import EXIT_UNREACHABLE, EXIT_USAGE, abort_on_interrupt
+from toolkit.cli.session import (
+    EXIT_INTERRUPTED,
+    EXIT_UNREACHABLE,
+    EXIT_USAGE,
+    abort_on_interrupt,
+)
 
 if TYPE_CHECKING:
     from backends.targets import Backend
@@ -44,7 +49,8 @@ async def call_once(
     """Run one call and print its result; on a terminal, as text, it is shown while it runs too.
 
     Returns:
-        0, 1 if the result is an error, 2 for malformed arguments, 3 if the target was unreachable.
+        0, 1 if the result is an error, 2 for malformed arguments, 3 if the target was unreachable,
+        130 after an interrupt.
     """
     tools = coding_tools(backend)
     try:
@@ -66,6 +72,8 @@ async def call_once(
     out = Output(utf8=output == "json")
     if screen is None:
         out.line(message.to_json() if output == "json" else message_text(message))
+    if interrupt.signal.is_set():
+        return EXIT_INTERRUPTED
     unreachable = message.error_kind == "unavailable"
     return out.exit_code(EXIT_UNREACHABLE if unreachable else int(message.is_error))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typer
+
 __all__ = ["complete_keys", "complete_targets", "complete_tools"]
 
 _TOOLS = {
@@ -20,7 +22,7 @@ def complete_tools(incomplete: str) -> list[tuple[str, str]]:
     return [item for item in _TOOLS.items() if item[0].startswith(incomplete)]
 
 
-def complete_keys(incomplete: str, args: list[str]) -> list[tuple[str, str]]:
+def complete_keys(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return the keys of the tool that stands before, with what they mean."""
     from pydantic import BaseModel
 
@@ -35,8 +37,8 @@ def complete_keys(incomplete: str, args: list[str]) -> list[tuple[str, str]]:
         "find": find.FindArguments,
         "ls": ls.LsArguments,
     }
-    tool = next((arg for arg in args if arg in models), None)
-    if tool is None or "=" in incomplete:
+    tool = ctx.params.get("tool")
+    if tool not in models or "=" in incomplete:
         return []
     return [
         (f"{name}=", field.description or "")

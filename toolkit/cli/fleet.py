@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -185,7 +183,7 @@ def _open_all(
     places = {}
     for target in targets.targets:
         asks = target.url.startswith("ssh:") and sys.stdin is not None and sys.stdin.isatty()
-        options: dict[str, Any] = {"passphrase": ask} if asks else {}
+        options: dict[str, Any] = {"passphrase": ask.passphrase} if asks else {}
         try:
             places[target.url] = open_target(
                 target.url, keep_output=keep_output, **where.options(), **options
@@ -204,16 +202,18 @@ class _AskOnce:
 
     def __init__(self) -> None:
         self.asks = False
-        self._one_at_a_time = threading.Lock()
+        self._one_at_a_time = asyncio.Lock()
         self._given: dict[str, str] = {}
 
-    def __call__(self, file: str) -> str:
-        """Return the passphrase of a key's file; called in threads."""
-        with self._one_at_a_time:
+    async def passphrase(self, file: str) -> str:
+        """Return the passphrase of a key's file."""
+        from backends.ssh.prompt import ask_secret
+
+        async with self._one_at_a_time:
             if file not in self._given:
                 self.asks = True
                 try:
-                    self._given[file] = getpass.getpass(f"\nPassphrase for key {shown(file)}: ")
+                    self._given[file] = await ask_secret(f"\nPassphrase for key {shown(file)}: ")
                 finally:
                     self.asks = False
             return self._given[file]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -32,8 +33,16 @@ class EventLog:
     """
 
     def __init__(self, file: str, target: str) -> None:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        # A run whose disk was full has left half a line.
+        end = (
+            os.lseek(descriptor, 0, os.SEEK_END)
+            if stat.S_ISREG(os.fstat(descriptor).st_mode)
+            else 0
+        )
+        torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
         self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        self._before = "\n" if torn else ""
         self._name = file
         self._target = target
         self._lost = False
@@ -64,8 +73,10 @@ class EventLog:
             return
         try:
             # One write for one line: lines of two processes do not mix.
-            self._file.write(json.dumps(told, ensure_ascii=True, separators=(",", ":")) + "\n")
+            line = json.dumps(told, ensure_ascii=True, separators=(",", ":"))
+            self._file.write(f"{self._before}{line}\n")
             self._file.flush()
+            self._before = ""
         except OSError as error:
             self._lose(error)
 

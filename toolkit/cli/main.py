@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 EXIT_ERROR, EXIT_USAGE, EXIT_UNREACHABLE = 1, 2, 3
+#: What a stream says whose reader or whose room is gone.
+_LOST = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 
 app = typer.Typer(
     name="toolkit",
@@ -97,7 +102,25 @@ Log = Annotated[
 
 def main() -> None:
     """Run the command line; never returns."""
-    app()
+    try:
+        app()
+    except (OSError, BaseExceptionGroup) as error:
+        _tell_lost_output(error)
+
+
+def _tell_lost_output(error: BaseException) -> None:
+    """End in a line if all that is wrong is that output finds no reader or no room; else raise."""
+    from toolkit.failures import leaves
+
+    told = list(leaves(error))
+    faults = [each for each in told if isinstance(each, OSError) and each.errno in _LOST]
+    if len(faults) < len(told):
+        raise error
+    # What is still in the buffer would fail once more at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if not isinstance(faults[0], BrokenPipeError):
+        print(f"toolkit: standard output: {faults[0].strerror}", file=sys.stderr)
+    sys.exit(EXIT_ERROR)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - typer calls it so

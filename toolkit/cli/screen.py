@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections import Counter
@@ -34,11 +35,13 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 def on_terminal() -> bool:
-    """Return True where standard output is a terminal that can move about."""
-    import os
+    """Return True where standard output is a terminal that can move about, and may be coloured.
 
+    NO_COLOR (no-color.org) asks for plain text.
+    """
     out = sys.stdout
-    return out is not None and out.isatty() and os.environ.get("TERM") not in ("dumb", "")
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "")
+    return out is not None and out.isatty() and not plain
 
 
 @contextlib.asynccontextmanager

@@ -20,6 +20,7 @@ __all__ = ["code_view"]
 
 #: Over this, colours cost more than they are worth.
 _MOST_COLOURED = 200_000
+_TAB = 4
 
 
 def code_view(
@@ -39,7 +40,8 @@ def code_view(
         sign: Stands between number and line, as "+" for what is new.
         max_lines: Show at most so many; None for all.
     """
-    shown = lines[:max_lines]
+    # A table measures its columns before a terminal makes tabs wider.
+    shown = [line.expandtabs(_TAB) for line in lines[:max_lines]]
     code = "\n".join(shown)
     coloured = _coloured(code, language) if len(code) <= _MOST_COLOURED else Text(code)
     table = Table.grid(padding=(0, 1, 0, 0))
@@ -57,7 +59,7 @@ def code_view(
 def _coloured(code: str, language: str | None) -> Text:
     if language is None:
         return Text(code)
-    syntax = Syntax("", language, theme=_theme(), tab_size=4)
+    syntax = Syntax("", language, theme=_theme(), tab_size=_TAB)
     if syntax.lexer is None:
         return Text(code)
     text = syntax.highlight(code)

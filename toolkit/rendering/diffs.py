@@ -36,7 +36,9 @@ def diff_view(diff: str, *, max_lines: int | None = None) -> RenderableType:
         diff: As `diff -u` gives it, with nothing in it that acts on a terminal.
         max_lines: Show at most so many; None for all.
     """
-    rows = list(_rows(diff.removesuffix("\n").split("\n")))
+    # A table measures its columns before a terminal makes tabs wider; the sign has one of its own.
+    lines = [f"{line[:1]}{line[1:].expandtabs(4)}" for line in diff.removesuffix("\n").split("\n")]
+    rows = list(_rows(lines))
     table = Table.grid(padding=(0, 1, 0, 0))
     for _ in range(2):
         table.add_column(justify="right", style="dim", no_wrap=True)

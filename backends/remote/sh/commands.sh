@@ -100,4 +100,12 @@ kept_folder() {
   umask "$mask"
   return 1
 }
-forget_folder() { rm -rf -- "$1"; rmdir -- "${1%/*}"; true; }
+forget_folder() {
+  d=$1
+  [ -n "$2" ] || rm -rf -- "$d"
+  shift 2
+  [ $# = 0 ] || rm -f -- "$@"
+  rmdir -- "$d"
+  rmdir -- "${d%/*}"
+  true
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -266,3 +267,17 @@ def test_the_owner_stands_on_the_label() -> None:
 def test_the_longest_image_is_meant(text: str, first: tuple[str, str], last: object) -> None:
     found = image_candidates(text)
     assert (found[0], found[-1]) == (first, last)
+
+
+async def test_what_was_never_started_goes_with_the_next_run(api: Any) -> None:
+    """A process that was killed between making a workspace and its container leaves this."""
+    dead = {**labels(), "remotehands.pid": "999999999"}
+    left = api.create_container("remotehands-test/busybox", ["true"], labels=dead)["Id"]
+    try:
+        async with DockerBackend.run("remotehands-test/busybox"):
+            pass
+        found = api.containers(all=True, filters={"id": left})
+        assert found == []
+    finally:
+        with contextlib.suppress(Exception):
+            api.remove_container(left)

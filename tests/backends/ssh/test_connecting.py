@@ -428,3 +428,72 @@ async def test_a_connection_that_is_cancelled_leaves_nothing(sshd: Sshd, wire: W
     finally:
         sshd.know()
     await eventually_no_more_tasks_than(before)
+
+
+class _Silent(asyncssh.SSHServerSession[bytes]):
+    """Says nothing, whatever it is to run."""
+
+    def __init__(self, kind: str, ended: list[bool]) -> None:
+        self._kind = kind
+        self._ended = ended
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        self._channel = chan
+
+    def exec_requested(self, command: str) -> bool:
+        return self._kind != "runs nothing"
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        return True
+
+    def session_started(self) -> None:
+        if self._kind == "ends one" and not self._ended:
+            self._ended.append(True)
+            self._channel.exit(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "by", "says"),
+    [
+        ("says nothing", "argument", "the engine did not answer within 1 seconds"),
+        ("says nothing", "configuration", "the engine did not answer within 1 seconds"),
+        ("ends one", "argument", "the engine ended with exit status 3"),
+        ("runs nothing", "argument", "opens no session for us"),
+        ("opens nothing", "argument", "opens no session for us: it does not answer"),
+    ],
+)
+async def test_the_limit_holds_for_all_that_is_tried(
+    kind: str, by: str, says: str, tmp_path: Path
+) -> None:
+    """Whether it is given or configured, and wherever a server that lets us in falls silent."""
+    ended: list[bool] = []
+    never = asyncio.get_running_loop().create_future()
+
+    class Server(asyncssh.SSHServer):
+        def begin_auth(self, username: str) -> bool:
+            return False
+
+        def session_requested(self) -> Any:
+            return never if kind == "opens nothing" else _Silent(kind, ended)
+
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    server = await asyncssh.create_server(
+        Server, "127.0.0.1", 0, server_host_keys=[key], encoding=None
+    )
+    port = server.sockets[0].getsockname()[1]
+    (tmp_path / "known").write_text(f"[127.0.0.1]:{port} {key.export_public_key().decode()}")
+    (tmp_path / "config").write_text("Host *\n  ConnectTimeout 1\n")
+    backend = SshBackend.connect(
+        f"somebody@127.0.0.1:{port}",
+        config=str(tmp_path / "config") if by == "configuration" else None,
+        known_hosts=str(tmp_path / "known"),
+        connect_timeout_s=1 if by == "argument" else None,
+    )
+    try:
+        # Far more than its due, and less than any single step might take by itself.
+        with anyio.fail_after(9), pytest.raises(BackendUnavailable, match=says):
+            await backend.__aenter__()
+    finally:
+        never.cancel()
+        server.close()
+        await server.wait_closed()

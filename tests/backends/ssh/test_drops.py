@@ -76,6 +76,33 @@ async def test_silence_is_told_as_that(backend: SshBackend, wire: Wire) -> None:
         await exec_until(backend, "true")
 
 
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [("cut", "closed the connection|reset by peer"), ("silence", "no sign of itself")],
+)
+async def test_files_alone_are_lost_for_the_same_reasons(
+    how: str, says: str, server: Callable[..., Sshd]
+) -> None:
+    made = server("Subsystem sftp internal-sftp\nForceCommand internal-sftp\n")
+    async with Wire(made.port) as wire:
+        made.know(wire.port)
+        config = made.config(ALIVE, port=wire.port)
+        async with SshBackend.connect("box", config=config) as files:
+            sent, wire.swallows = wire._sent, True
+
+            async def drop() -> None:
+                await eventually(lambda: wire._sent > sent)
+                if how == "cut":
+                    wire.cut()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(drop)
+                with pytest.raises(ConnectionLost, match=says):
+                    await files.exists("/")
+            wire.swallows = False
+            assert await files.exists("/")
+
+
 async def test_a_write_under_way_leaves_the_old_or_the_new_file(
     backend: SshBackend, wire: Wire, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import select
 import shutil
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 ASKED = "Passphrase for key "
+CTRL_C = "\x03"
 #: How a terminal is told to erase or to hide its cursor.
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -40,7 +42,10 @@ def locked(server: Callable[[], Sshd]) -> list[str]:
 
 
 def on_terminal(argv: list[str], answers: list[str]) -> tuple[int, str]:
-    """Run a program on a terminal of its own, answering each question; return what one sees."""
+    """Run a program on a terminal of its own, answering each question; return what one sees.
+
+    The terminal shows what is typed again at the end.
+    """
     if shutil.which("setsid") is None:
         pytest.skip("setsid is not installed")
     ours, its = pty.openpty()
@@ -57,8 +62,11 @@ def on_terminal(argv: list[str], answers: list[str]) -> tuple[int, str]:
                 break
             seen += data.decode(errors="replace")
             if seen.count(ASKED) > len(answers) - len(waiting) and waiting:
-                os.write(ours, f"{waiting.pop(0)}\n".encode())
-        return process.wait(20), seen
+                answer = waiting.pop(0)
+                os.write(ours, (answer if answer == CTRL_C else f"{answer}\n").encode())
+        status = process.wait(20)
+        assert termios.tcgetattr(ours)[3] & termios.ECHO, "its echo is off"
+        return status, seen
     finally:
         os.close(ours)  # which ends whatever still runs on it
         process.kill()
@@ -76,6 +84,18 @@ def test_a_wrong_one_is_asked_for_again_and_then_told(locked: list[str]) -> None
     status, seen = on_terminal(locked, ["open barley", "open rye", "open oats"])
     assert (status, seen.count(ASKED)) == (3, 3), seen
     assert "encrypted, and not with this passphrase" in seen
+
+
+@pytest.mark.parametrize("what", ["call", "check", "many"])
+def test_an_interrupt_ends_the_question_and_the_command(what: str, locked: list[str]) -> None:
+    """At the first time, without a word of Python's, and however many hosts want the key."""
+    if what == "check":
+        locked[3:-1] = ["check"]
+    elif what == "many":
+        locked[-1] = locked[-1].replace("//box", "//box[1-3]")
+    status, seen = on_terminal(locked, [CTRL_C])
+    assert (status, seen.count(ASKED)) == (130, 1), seen
+    assert "Traceback" not in seen
 
 
 def test_without_a_terminal_nothing_is_asked(locked: list[str]) -> None:

@@ -196,3 +196,22 @@ def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("é\n", encoding="utf-8")
     done = toolkit("call", "read", "path=a", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stdout) == (0, "\\xe9\n")
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["demo"]])
+def test_output_that_nobody_takes_is_no_traceback(tmp_path: Path, argv: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "toolkit.cli", *argv],
+            cwd=tmp_path,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr

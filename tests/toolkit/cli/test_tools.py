@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.toolkit.cli.commands import toolkit
-from toolkit.cli.completion import complete_keys, complete_targets, complete_tools
+from toolkit.cli.completion import complete_targets, complete_tools
+from toolkit.cli.main import app
 
 NAMES = ["read", "write", "edit", "bash", "grep", "find", "ls"]
 
@@ -44,7 +46,9 @@ def test_a_shell_completes_tools_keys_and_targets(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "remotehands.toml").write_text('[targets.web1]\nurl = "ssh://web1"\n')
     assert [name for name, _ in complete_tools("")] == NAMES
-    assert [name for name, _ in complete_keys("l", ["grep"])] == ["literal=", "limit="]
-    assert complete_keys("l", []) == []
+    words = {"COMP_WORDS": "toolkit call grep l", "COMP_CWORD": "3"}
+    asks = {"_TOOLKIT_COMPLETE": "complete_bash", **words}
+    result = CliRunner().invoke(app, prog_name="toolkit", env=asks)
+    assert result.stdout.split() == ["literal=", "limit="]
     assert complete_targets("web") == [("web1", "ssh://web1")]
     assert "ssh:" in [name for name, _ in complete_targets("")]

@@ -38,7 +38,7 @@ DIFF = """\
 +print('a new line')
 @@ -20,2 +21,1 @@
  last = 1
--old = 2
+-\told = 2
 """
 
 
@@ -52,6 +52,13 @@ SHOWN: dict[str, tuple[str, dict[str, Any], AgentToolResult]] = {
         "read",
         {"path": "src/main.py", "offset": 9, "limit": 5},
         result(f"{PYTHON}\n\n[Showing lines 9-13 of 40; continue with offset=14.]", READ),
+    ),
+    "read tabs": (
+        "read",
+        {"path": "Makefile"},
+        result(
+            "all:\n\tcc -o main main.c -lfoo\n\tls", {**READ, "start_line": 1, "shown_lines": 3}
+        ),
     ),
     "read an image": (
         "read",
