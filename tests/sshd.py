@@ -38,7 +38,7 @@ Port {port}
 #: What this user's own shell reads when it starts is no part of a test.
 _HOME = """
 Match User {user}
-  SetEnv HOME={folder}/home
+  SetEnv HOME={home}
 """
 #: A configuration by which any name is one server.
 CLIENT = """\
@@ -61,9 +61,10 @@ class Sshd:
 
     Args:
         options: Further lines of its configuration; the first of a kind counts.
+        home: The home folder of who logs in; None for an empty one of the server's own.
     """
 
-    def __init__(self, options: str = "") -> None:
+    def __init__(self, options: str = "", home: Path | None = None) -> None:
         self.user = getpass.getuser()
         self._program = _find_program()
         self._options = options
@@ -71,7 +72,8 @@ class Sshd:
         # Whoever logs in must be able to read the authorized keys.
         self.folder = Path(tempfile.mkdtemp(prefix="remotehands-sshd-"))
         self.folder.chmod(0o755)
-        (self.folder / "home").mkdir()
+        self._home = home or self.folder / "home"
+        self._home.mkdir(exist_ok=True)
         self.make_key("host_key")
         self.make_key("key")
         shutil.copy(self.folder / "key.pub", self.folder / "authorized_keys")
@@ -109,7 +111,7 @@ class Sshd:
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         file = self.folder / "sshd_config"
-        said = {"folder": self.folder, "port": self.port, "user": self.user}
+        said = {"folder": self.folder, "home": self._home, "port": self.port, "user": self.user}
         file.write_text(_SERVER.format(**said) + self._options + _HOME.format(**said))
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -31,7 +31,7 @@ async def over_ssh(scratch: Path, _program: str, **options: Any) -> AsyncIterato
     workspace, home = scratch / "workspace", scratch / "home"
     workspace.mkdir(exist_ok=True)
     home.mkdir(exist_ok=True)
-    server = Sshd(f"SetEnv HOME={home}\n")
+    server = Sshd(home=home)
     try:
         await anyio.to_thread.run_sync(server.start)
         cwd = options.get("root", str(workspace))

@@ -113,5 +113,8 @@ async def test_a_fault_under_all_tools(
                 assert not message.is_error, (tool, message.text)
             await hands.check_files()
         names = {path.name for path in work.iterdir()}
+        if (far, fault) == ("sh alone", "server killed"):
+            # Its shells are killed too, and one that was writing cannot take its file away.
+            names = {name for name in names if not name.startswith(".remotehands-")}
         assert names == {"read", "edit", "log", "grep", "again", "write", "after"}
         await eventually(lambda: not made.engines())

@@ -157,7 +157,7 @@ def test_each_weakness_says_what_would_mend_it() -> None:
 @pytest.mark.parametrize(
     ("target", "code", "said"),
     [
-        ("nonsense", 2, "no such target"),
+        ("nonsense", 2, "neither a target"),
         ("docker:x", 2, "container is missing"),
         ("command:false", 3, "gave no shell"),
         ("command:/no/such/program", 3, "/no/such/program"),
