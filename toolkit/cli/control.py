@@ -8,10 +8,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from anyio.to_thread import run_sync
 
 from toolkit import Listener, ToolRunner, coding_tools
 from toolkit.cli.config import project_file
@@ -76,9 +75,12 @@ class Control:
         )
 
     async def _ask(self, question: Question) -> Answer:
+        from backends.docker.threads import run_apart
+
         self.is_asking = True
         try:
-            return await run_sync(_asked, question, abandon_on_cancel=True)
+            # An exit does not wait for this thread: an interrupt ends the question.
+            return await run_apart(partial(_asked, question))
         finally:
             self.is_asking = False
 
