@@ -359,7 +359,7 @@ def check(
     from toolkit.cli.check import check_target
     from toolkit.cli.session import run_until_interrupted
 
-    _exit(run_until_interrupted(check_target, _one(target), cwd, output, remove_kept))
+    _exit(run_until_interrupted(check_target, target, cwd, output, remove_kept))
 
 
 @app.command()
@@ -380,7 +380,7 @@ def demo(
 
     if on is None:
         _exit(run_until_interrupted(run_demo))
-    _exit(run_until_interrupted(run_demo_on, _one(on)))
+    _exit(run_until_interrupted(run_demo_on, on))
 
 
 @docker.command()
@@ -439,16 +439,6 @@ def _control(policy: str | None, audit: str | None) -> Iterator[Control]:
         except ValueError as error:
             _refuse(str(error))
         yield control
-
-
-def _one(target: str) -> str:
-    """Return the URL of one target, which may be named."""
-    from toolkit.cli.config import url_of
-
-    try:
-        return url_of(target)
-    except ValueError as error:
-        _refuse(str(error))
 
 
 def _log(file: str | None, targets: Targets) -> AbstractContextManager[EventLog | None]:

@@ -17,6 +17,7 @@ import anyio
 
 from operations import BackendUnavailable
 from toolkit import AbortController
+from toolkit.cli.config import url_of
 from toolkit.cli.shown import shown
 from toolkit.cli.targets import open_target
 
@@ -126,7 +127,7 @@ async def open_session(
     """Give the backend of an open target.
 
     Args:
-        target: A target's URL.
+        target: A target's URL, or its name.
         where: How it is opened.
         keep_output: See `backends.targets.open_target`.
 
@@ -135,7 +136,7 @@ async def open_session(
     """
     async with AsyncExitStack() as stack:
         try:
-            opened = open_target(target, keep_output=keep_output, **where.options())
+            opened = open_target(url_of(target), keep_output=keep_output, **where.options())
             backend: Backend = await stack.enter_async_context(opened)
         except ValueError as error:
             raise TargetFailed(str(error), EXIT_USAGE) from error
