@@ -7,16 +7,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import anyio
-import anyio.from_thread
 import anyio.to_thread
 
-from backends.engine import dialect, search
+from backends.engine import dialect
 from backends.engine.glob import compile_glob
 from backends.engine.walk import Unreadable
-from backends.remote import convert
 from backends.remote import near_search as near
-from backends.remote.arguments import wire_pattern
 from backends.remote.shell_core import ShellCore
 from backends.remote.shell_files import ShellFiles
 from backends.remote.shell_matching import match
@@ -24,7 +20,7 @@ from backends.remote.shell_numbered import PlainText
 from backends.remote.shell_quote import function_call
 from backends.remote.shell_supply import FileSupply, TreeSupply
 from backends.remote.shell_tree import fetch_tree
-from operations import GlobResult, GrepMatch, GrepQuery, GrepResult, Progress, SearchTimeout
+from operations import GlobResult, GrepMatch, GrepQuery, GrepResult, Progress
 
 __all__ = ["ShellSearch"]
 
@@ -56,20 +52,9 @@ class ShellSearch:
         on_matches: Callable[[Sequence[GrepMatch]], None] | None = None,
     ) -> GrepResult:
         """See `GrepOperations`."""
-        asked = near.asked(query)
-        rows: list[Any] = []
-
-        def take(part: dict[str, Any]) -> None:
-            if "final" in part:
-                rows.extend(part["final"])
-            elif "matches" in part and on_matches is not None:
-                on_matches([convert.grep_match(row) for row in part["matches"]])
-
-        with anyio.move_on_after(query.timeout_s) as scope:
-            summary = await self._grep(query, asked, take)
-        if scope.cancelled_caught:
-            raise SearchTimeout(query.timeout_s)
-        return convert.grep_result([convert.grep_match_in_context(row) for row in rows], summary)
+        return await near.run_grep(
+            query, on_matches, lambda asked, take: self._grep(query, asked, take)
+        )
 
     async def _grep(
         self,
@@ -111,40 +96,18 @@ class ShellSearch:
         on_progress: Callable[[Progress], None] | None = None,
     ) -> GlobResult:
         """See `FindOperations`."""
-        asked = {"pattern": wire_pattern(pattern), "limit": limit, "timeout_s": near.GLOB_TIMEOUT_S}
-        found: list[bytes] = []
-        ended = False
 
-        def take(part: dict[str, Any]) -> None:
-            if ended:
-                return
-            if "paths" in part:
-                found.extend(part["paths"])
-            elif on_progress is not None:
-                on_progress(convert.progress(part))
+        async def find_names(wanted: str, find_in: Any) -> dict[str, Any]:
+            with near.faults():
+                at = await self._core.absolute(root)
+                await self._check_searchable(at, root)
+                # As the engine does: a wrong path is told before a wrong pattern.
+                compile_glob(wanted)
+                tree = await fetch_tree(self._core, at, root)
+                summary: dict[str, Any] = await find_in(tree)
+                return summary
 
-        def find() -> dict[str, Any]:
-            summary: dict[str, Any] = search.find(
-                tree,
-                asked,
-                lambda part: anyio.from_thread.run_sync(take, part),
-                cancelled=lambda: ended,
-            )
-            return summary
-
-        with anyio.move_on_after(near.GLOB_TIMEOUT_S) as scope, near.faults():
-            at = await self._core.absolute(root)
-            await self._check_searchable(at, root)
-            # As the engine does: a wrong path is told before a wrong pattern.
-            compile_glob(asked["pattern"])
-            tree = await fetch_tree(self._core, at, root)
-            try:
-                summary = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
-            finally:
-                ended = True
-        if scope.cancelled_caught:
-            raise SearchTimeout(near.GLOB_TIMEOUT_S)
-        return convert.glob_result(convert.paths(found), summary)
+        return await near.run_glob(pattern, limit, on_progress, find_names)
 
     async def _check_searchable(self, at: bytes, shown: str) -> None:
         """Raise unless it is a folder that can be listed."""

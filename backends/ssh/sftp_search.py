@@ -13,18 +13,17 @@ import anyio.from_thread
 import anyio.to_thread
 import asyncssh
 
-from backends.engine import dialect, search
+from backends.engine import dialect
 from backends.engine.faults import Fault
 from backends.engine.glob import compile_glob
 from backends.engine.walk import Unreadable
-from backends.remote import convert
-from backends.remote.arguments import wire_path, wire_pattern
+from backends.remote.arguments import wire_path
 from backends.remote.near_search import (
-    GLOB_TIMEOUT_S,
-    asked,
     candidates,
     faults,
     folders_of,
+    run_glob,
+    run_grep,
     with_unread,
 )
 from backends.remote.shell_matching import Row, match
@@ -34,7 +33,7 @@ from backends.ssh.sftp_file import SftpFile
 from backends.ssh.sftp_files import check_regular
 from backends.ssh.sftp_session import SftpSession
 from backends.ssh.sftp_tree import SftpTree
-from operations import GlobResult, GrepMatch, GrepQuery, GrepResult, Progress, SearchTimeout
+from operations import GlobResult, GrepMatch, GrepQuery, GrepResult, Progress
 
 __all__ = ["SftpSearch"]
 
@@ -67,20 +66,9 @@ class SftpSearch:
         on_matches: Callable[[Sequence[GrepMatch]], None] | None = None,
     ) -> GrepResult:
         """See `GrepOperations`."""
-        wanted = asked(query)
-        rows: list[Any] = []
-
-        def take(part: dict[str, Any]) -> None:
-            if "final" in part:
-                rows.extend(part["final"])
-            elif "matches" in part and on_matches is not None:
-                on_matches([convert.grep_match(row) for row in part["matches"]])
-
-        with anyio.move_on_after(query.timeout_s) as scope:
-            summary = await self._grep(query, wanted, take)
-        if scope.cancelled_caught:
-            raise SearchTimeout(query.timeout_s)
-        return convert.grep_result([convert.grep_match_in_context(row) for row in rows], summary)
+        return await run_grep(
+            query, on_matches, lambda wanted, take: self._grep(query, wanted, take)
+        )
 
     async def _grep(
         self, query: GrepQuery, wanted: dict[str, Any], take: Callable[[dict[str, Any]], None]
@@ -123,43 +111,20 @@ class SftpSearch:
         on_progress: Callable[[Progress], None] | None = None,
     ) -> GlobResult:
         """See `FindOperations`."""
-        wanted = {"pattern": wire_pattern(pattern), "limit": limit, "timeout_s": GLOB_TIMEOUT_S}
-        found: list[bytes] = []
-        ended = False
 
-        def take(part: dict[str, Any]) -> None:
-            if ended:
-                return
-            if "paths" in part:
-                found.extend(part["paths"])
-            elif on_progress is not None:
-                on_progress(convert.progress(part))
-
-        def find(tree: SftpTree) -> dict[str, Any]:
-            summary: dict[str, Any] = search.find(
-                tree,
-                wanted,
-                lambda part: anyio.from_thread.run_sync(take, part),
-                cancelled=lambda: ended,
-            )
-            return summary
-
-        with anyio.move_on_after(GLOB_TIMEOUT_S) as scope:
+        async def find_names(wanted: str, find_in: Any) -> dict[str, Any]:
             at = await self._core.absolute(root)
             async with self._core.errors_about(root) as session:
                 if not stat.S_ISDIR((await session.stat(at)).mode):
                     raise Fault("not_directory", wire_path(root), "")
                 # As the engine does: a wrong path is told before a wrong pattern.
-                glob = compile_glob(wanted["pattern"])
+                glob = compile_glob(wanted)
                 may_hold = glob.may_hold if glob.anchored else None
                 async with SftpTree(session, at, root, may_hold) as tree:
-                    try:
-                        summary = await anyio.to_thread.run_sync(find, tree, abandon_on_cancel=True)
-                    finally:
-                        ended = True
-        if scope.cancelled_caught:
-            raise SearchTimeout(GLOB_TIMEOUT_S)
-        return convert.glob_result(convert.paths(found), summary)
+                    summary: dict[str, Any] = await find_in(tree)
+                    return summary
+
+        return await run_glob(pattern, limit, on_progress, find_names)
 
 
 class _Supply:

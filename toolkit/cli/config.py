@@ -15,7 +15,7 @@ from typing import Any
 
 from toolkit.cli.shown import shown
 
-__all__ = ["named_targets", "project_file", "url_of"]
+__all__ = ["named_targets", "project_file", "url_of", "user_file"]
 
 PROJECT_FILE, USER_FILE = "remotehands.toml", "config.toml"
 _MOST_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit import Listener, ToolRunner, coding_tools
-from toolkit.cli.config import project_file
+from toolkit.cli.config import project_file, user_file
 from toolkit.cli.session import EXIT_ERROR, EXIT_USAGE, complain
 from toolkit.cli.shown import named
 
@@ -163,9 +163,7 @@ def _chosen(policy: str | None) -> PolicyFile | None:
 
 
 def _user_policy() -> Path | None:
-    from platformdirs import user_config_path
-
-    path = user_config_path("remotehands") / "policy.toml"
+    path = user_file().with_name("policy.toml")
     return path if path.is_file() else None
 
 
